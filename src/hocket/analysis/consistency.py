@@ -18,7 +18,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from hocket.analysis.exact_solution import exact_places, exact_solution
-from hocket.analysis.linear_reading import Reading, advance_ticks, named_leaves, period_ticks, scatter_state
+from hocket.analysis.linear_models import IdentifiedModel, named_leaves
+from hocket.analysis.linear_reading import Reading, advance_ticks, period_ticks, scatter_state
 from hocket.analysis.measure import Drawing, Measure, Rows
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.opening import open_level
@@ -30,7 +31,7 @@ from hocket.files.plotting import Series, draw_series, new_figure, set_axes_titl
 from hocket.files.run_folder import SCENARIO, Run
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import value_at
-from hocket.model.protocols import Array
+from hocket.model.protocols import Array, state_count
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import Leaves, clock_of
 
@@ -103,7 +104,7 @@ def relative_consistency(
         raise ScenarioError(wrong, "", expected)
     matrix = defects_from_columns(composite, k)
     if matrix is None:
-        count = sum(len(getattr(model, "x0", ())) for model in plan_tree(composite).leaves.wiring.models)
+        count = sum(state_count(model) or 0 for model in plan_tree(composite).leaves.wiring.models)
         if most is not None and count > most:
             many = f"it needs a start of the engine for each of {count:,} states"
             raise ScenarioError(many, hint="`hocket.analysis.consistency.relative_consistency`")
@@ -112,7 +113,9 @@ def relative_consistency(
     leaves = named_leaves(composite)
     states = tuple(f"{name}.x{number + 1}" for name, model in leaves for number in range(len(model.x0)))
     inputs = tuple(link.target for link in leaf_connections(plan_tree(composite).leaves))
-    note = f"{ADVICE}; {FOREIGN}" if any(hasattr(model, "F") for _, model in leaves) else ADVICE
+    note = (
+        f"{ADVICE}; {FOREIGN}" if any(isinstance(model, IdentifiedModel) for _, model in leaves) else ADVICE
+    )
     return Consistency(delta, k, norm, inputs, states, matrix, note)
 
 

@@ -21,8 +21,8 @@ import numpy as np
 from hocket.analysis.bond_energy import balanced_leaves
 from hocket.analysis.consistency import measure_defect, run_defect, worst_defect
 from hocket.analysis.error_prediction import PortError, predicted_error, predicted_order
-from hocket.analysis.linear_models import with_sources
-from hocket.analysis.linear_reading import is_linear, named_leaves
+from hocket.analysis.linear_models import named_leaves, with_sources
+from hocket.analysis.linear_reading import is_linear
 from hocket.analysis.linearisation import linearise
 from hocket.analysis.posedness import delayed_inputs, posedness
 from hocket.errors import HocketError, ScenarioError, list_names
@@ -31,7 +31,7 @@ from hocket.files.plotting import Series
 from hocket.files.run_folder import Run
 from hocket.model.experiment import Experiment
 from hocket.model.extrapolators import Hold, Polynomial
-from hocket.model.protocols import Array
+from hocket.model.protocols import Array, method_of
 from hocket.model.units import conversion
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
@@ -151,7 +151,7 @@ def _is_covered(model: Any) -> bool:
     """Return whether all that a model does is exact, or done in steps that are shortened too."""
     if isinstance(model, Balanced) and model.linked:
         plain: Any = model.model
-        integrated = model.form == "inversion" and getattr(plain, "method", "exact") == "exact"
+        integrated = model.form == "inversion" and (method_of(plain) or "exact") == "exact"
         return isinstance(plain, StateSpace) and not integrated
     return isinstance(model, (StateSpace, Table, Csv, Function))
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.linear_models import PlayedSource, Tangent, played_sources
-from hocket.analysis.linear_reading import Place, list_places, named_leaves
+from hocket.analysis.linear_models import IdentifiedModel, PlayedSource, Tangent, named_leaves, played_sources
+from hocket.analysis.linear_reading import Place, list_places
 from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import CONSTANT, OWN, Drive
 from hocket.engine.algebraic_loops import no_solution
@@ -22,8 +22,9 @@ from hocket.engine.initialise import levels_of
 from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError
 from hocket.model.composite import Composite
-from hocket.model.protocols import Array
+from hocket.model.protocols import Array, state_count
 from hocket.planning.planner import plan_tree
+from hocket.simulators.state_space import StateSpace
 
 SINGULAR = 1e-12
 """A loop whose gain is this close to one has no single solution."""
@@ -200,19 +201,24 @@ _System = tuple[Array, Array, Array, Array, Array, Array, Array]
 
 def leaf_system(name: str, model: Any) -> _System:
     """Return a linear leaf by itself: A, B, C, D, x0, rate and shift."""
-    n, m, p = len(getattr(model, "x0", ())), len(model.inputs), len(model.outputs)
-    sizes = {"x0": n, "rate": n, "shift": p}
-    constants = [np.array(getattr(model, key, np.zeros(size)), dtype=float) for key, size in sizes.items()]
-    if hasattr(model, "A"):
+    n, m, p = state_count(model) or 0, len(model.inputs), len(model.outputs)
+    rate, shift = constant_terms(model)
+    if isinstance(model, (StateSpace, Tangent)):
         shapes = zip("ABCD", ((n, n), (n, m), (p, n), (p, m)), strict=True)
         A, B, C, D = (np.array(getattr(model, key), dtype=float).reshape(shape) for key, shape in shapes)
-    elif hasattr(model, "F"):
-        A, B, rate = _continuous_system(name, model, constants[1])
-        C, D, constants[1] = model.C[:p], model.D[0][:p], rate
+    elif isinstance(model, IdentifiedModel):
+        A, B, rate = _continuous_system(name, model, rate)
+        C, D = model.C[:p], model.D[0][:p]
     else:
         raise ScenarioError(f"`{name}` is not linear", expected="linear models: see `linearise`")
-    x0, rate, shift = constants
-    return A, B, C, D, x0, rate, shift[:p]
+    return A, B, C, D, np.array(model.x0, dtype=float), rate, shift[:p]
+
+
+def constant_terms(model: Any) -> tuple[Array, Array]:
+    """Return what is added to the rate of the state and to the outputs: nothing for what is linear itself."""
+    if isinstance(model, (Tangent, IdentifiedModel)):
+        return np.array(model.rate, dtype=float), np.array(model.shift, dtype=float)
+    return np.zeros(state_count(model) or 0), np.zeros(len(model.outputs))
 
 
 def _continuous_system(name: str, model: Any, rate: Array) -> tuple[Array, Array, Array]:

@@ -20,19 +20,20 @@ from numpy.typing import NDArray
 from hocket.analysis.exact_solution import (
     ExactSolution,
     block_diagonal,
+    constant_terms,
     coupled_system,
     wiring_matrices,
 )
-from hocket.analysis.linear_models import PlayedSource, played_sources
-from hocket.analysis.linear_reading import named_leaves
+from hocket.analysis.linear_models import IdentifiedModel, PlayedSource, Tangent, named_leaves, played_sources
 from hocket.engine.simulator_calls import simulator_error
 from hocket.errors import ScenarioError, SimulatorError
 from hocket.model.clock import Duration, seconds
 from hocket.model.composite import Composite
-from hocket.model.protocols import Array
+from hocket.model.protocols import Array, state_count
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 from hocket.simulators.sources import Csv, Table
+from hocket.simulators.state_space import StateSpace
 
 Indices: TypeAlias = NDArray[np.int64]
 
@@ -201,13 +202,13 @@ def _read_device(level: PlanTree) -> SampledDevice:
     name, period = level.name(0), level.composite.step
     if len(level.wiring.models) != 1 or level.inner:
         raise ScenarioError(f"`{level.path}` is sampled, and what is in it is more than one simulator")
-    n, m, p = len(getattr(model, "x0", ())), len(model.inputs), len(model.outputs)
-    rate, shift = (getattr(model, key, np.zeros(size)) for key, size in (("rate", n), ("shift", p)))
-    if hasattr(model, "F") and model.h == period:
+    n, m, p = state_count(model) or 0, len(model.inputs), len(model.outputs)
+    rate, shift = constant_terms(model)
+    if isinstance(model, IdentifiedModel) and model.h == period:
         return SampledDevice(
             name, period, model.F, model.G[0], model.C[:p], model.D[0][:p], rate, shift[:p], model.x0
         )
-    if hasattr(model, "D") and not n:
+    if isinstance(model, (StateSpace, Tangent, IdentifiedModel)) and not n:
         D = np.array(model.D, dtype=float).reshape(p, m)
         none = np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0))
         return SampledDevice(name, period, *none, D, np.zeros(0), np.asarray(shift), np.zeros(0))

@@ -17,14 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.linear_reading import named_leaves
 from hocket.engine.simulator_calls import output_array
 from hocket.errors import SimulatorError
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import shift_origin
 from hocket.model.ports import Port
-from hocket.model.protocols import Array, Capabilities, Model
+from hocket.model.protocols import Array, Capabilities, Model, text_ports
 from hocket.planning.parameters import leaves, with_leaves
 from hocket.planning.planner import plan_tree
 from hocket.simulators.fmu.recipe import Fmu
@@ -58,8 +57,7 @@ class ModelStandIn:
     @property
     def texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Strings and binaries are wired as they were, and not carried: no linear model has them."""
-        texts: tuple[tuple[str, ...], tuple[str, ...]] = getattr(self.stands_for, "texts", ((), ()))
-        return texts
+        return text_ports(self.stands_for)
 
 
 class IgnoredTexts:
@@ -389,7 +387,7 @@ def with_sources(composite: Composite, stop: Duration, start: Duration = 0) -> C
     sampled = {level.path for level in plan_tree(composite).levels() if level.composite.sampled}
     changed: dict[str, Model] = {}
     for path, model in leaves(composite):
-        original = getattr(model, "stands_for", model)
+        original = model.stands_for if isinstance(model, ModelStandIn) else model
         if path.rpartition(".")[0] in sampled:
             continue  # it moves by its period, and its stand-in does so too
         known = isinstance(original, (Table, Csv, Function))
@@ -399,6 +397,12 @@ def with_sources(composite: Composite, stop: Duration, start: Duration = 0) -> C
         if first is not None:
             changed[path] = PlayedSource(original, first, begin)
     return with_leaves(composite, changed)
+
+
+def named_leaves(composite: Composite) -> list[tuple[str, Any]]:
+    """Return the models at the ends of the tree, as it will run, each with its path."""
+    wiring = plan_tree(composite).leaves.wiring
+    return list(zip(wiring.names, wiring.models, strict=True))
 
 
 def played_sources(composite: Composite) -> tuple[tuple[str, PlayedSource], ...]:

@@ -13,7 +13,7 @@ from hocket.engine.level_simulator import LevelSimulator
 from hocket.errors import HocketError, SimulatorError
 from hocket.model.clock import Clock
 from hocket.model.composite import Composite
-from hocket.model.protocols import Model, Simulator
+from hocket.model.protocols import Model, Simulator, can_return_early
 from hocket.plan import tries
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, clock_of
@@ -53,7 +53,7 @@ def open_level(design: PlanTree, clock: Clock, degree: int = 0, sloped: bool = F
                 simulator.close()
         raise
     for simulator in children if tries(design.plan.step) else ():
-        if hasattr(simulator, "early"):
+        if can_return_early(simulator):
             simulator.early = True  # it may stop where it likes: the level goes back
     level.children = children
     level.ticks = [0] * len(children)

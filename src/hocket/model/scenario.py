@@ -19,7 +19,7 @@ from hocket.model.bonds import Bond, named_bonds
 from hocket.model.constraints import Constraint, named_constraints
 from hocket.model.hosts import Hosts
 from hocket.model.ports import Port, PortLike, parse_ports
-from hocket.model.protocols import Extrapolator, Model
+from hocket.model.protocols import Extrapolator, Model, is_model
 
 _NAME = re.compile(r"[^\W\d][\w-]*")
 
@@ -117,7 +117,7 @@ class Scenario:
             if not isinstance(name, str) or not _NAME.fullmatch(name):
                 expected = "letters, digits, _ and -, no dots: dots join paths"
                 raise ScenarioError(f"`{name}` cannot name a model", expected=expected)
-            if isinstance(model, type) or not hasattr(model, "open"):
+            if not is_model(model):
                 raise ScenarioError(
                     f"`{name}` is no model but {model!r:.60}", expected="such as a StateSpace(...)"
                 )

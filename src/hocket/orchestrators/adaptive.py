@@ -18,7 +18,13 @@ from typing import Annotated, Literal, TypeAlias, get_args
 from hocket.coupling.power_accounts import energy_unit
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model.clock import seconds
-from hocket.model.composite import CapabilityRequest, Orchestrator, OrchestratorTraits, traits_of
+from hocket.model.composite import (
+    CapabilityRequest,
+    Orchestrator,
+    OrchestratorTraits,
+    is_orchestrator,
+    traits_of,
+)
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import WrappingOrchestrator
 from hocket.orchestrators.jacobi import Jacobi
@@ -67,7 +73,7 @@ class Adaptive(WrappingOrchestrator):
             object.__setattr__(self, name, _as_fraction(getattr(self, name)))
 
     def _option_faults(self) -> Iterator[Fault]:
-        if isinstance(self.inner, (str, type)) or not hasattr(self.inner, "plan"):
+        if not is_orchestrator(self.inner):
             yield Fault(f"`{self.inner!r:.60}` is no orchestrator", "inner", "an object: `Jacobi()`")
         elif traits_of(self.inner).adaptive:
             yield Fault("a step control of a step control", "inner", "the algorithm of one step")
@@ -106,8 +112,7 @@ class Adaptive(WrappingOrchestrator):
     @property
     def traits(self) -> OrchestratorTraits:
         """The steps of the one inside, of any length."""
-        words = traits_of(self.inner).words or type(self.inner).__name__
-        return OrchestratorTraits(words=words, inner=self.inner, adaptive=True, first=self.first)
+        return self._describe("", adaptive=True, first=self.first)
 
     def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
         """Yield steps of any length, and rollback as far as steps are taken back."""

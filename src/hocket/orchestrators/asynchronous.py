@@ -44,7 +44,7 @@ class Asynchronous(ExplicitOrchestrator):
     @property
     def traits(self) -> OrchestratorTraits:
         """No common step."""
-        return OrchestratorTraits("asynchronous", "sequential, who is furthest behind", rates=self.rates)
+        return self._describe("asynchronous", "sequential, who is furthest behind", rates=self.rates)
 
     def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
         """Yield short steps of the fast ones."""

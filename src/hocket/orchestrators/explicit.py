@@ -8,17 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any
 
 from hocket.coupling.feedthrough import Feedthrough, Round
 from hocket.coupling.wiring import Wiring
 from hocket.errors import ScenarioError
-from hocket.model.composite import CapabilityRequest, DemandingOrchestrator, Orchestrator
+from hocket.model.composite import (
+    CapabilityRequest,
+    DemandingOrchestrator,
+    InputsMode,
+    Orchestrator,
+    OrchestratorTraits,
+    OutputsMode,
+    Schedule,
+    traits_of,
+)
 from hocket.model.scenario import Scenario
-from hocket.plan import Admit, Body, Feed, Instruction, OutputsMode, Plan, Read, Record, Solve, Together, Try
+from hocket.plan import Admit, Body, Feed, Instruction, Plan, Read, Record, Solve, Together, Try
 from hocket.plan.plan import Note, NoteKind
-
-InputsMode: TypeAlias = Literal["clean", "delayed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +49,10 @@ class ExplicitOrchestrator:
             if value not in known:
                 words = " or ".join(f'"{word}"' for word in known)
                 raise ScenarioError(f"`{name}` cannot be {value!r}", expected=words)
+
+    def _describe(self, schedule: Schedule, words: str, **more: Any) -> OrchestratorTraits:
+        """Return the traits of such an algorithm."""
+        return OrchestratorTraits(schedule, words, outputs=self.outputs, inputs=self.inputs, **more)
 
     def _plan_around(self, scenario: Scenario, wiring: Wiring, steps: Body) -> Plan:
         """Return the plan that admits, steps, evaluates again where asked for, and records."""
@@ -146,15 +157,13 @@ class WrappingOrchestrator:
 
     inner: Orchestrator
 
-    @property
-    def outputs(self) -> OutputsMode:
-        """As of the algorithm inside."""
-        return getattr(self.inner, "outputs", "consistent")
-
-    @property
-    def inputs(self) -> InputsMode:
-        """As of the algorithm inside."""
-        return getattr(self.inner, "inputs", "clean")
+    def _describe(self, words: str, **more: Any) -> OrchestratorTraits:
+        """Return the traits of such an algorithm: values pass as in the one inside."""
+        inner = traits_of(self.inner)
+        name = f"{inner.words or type(self.inner).__name__}{words}"
+        return OrchestratorTraits(
+            words=name, inner=self.inner, outputs=inner.outputs, inputs=inner.inputs, **more
+        )
 
     def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
         """Yield what the algorithm inside asks for."""

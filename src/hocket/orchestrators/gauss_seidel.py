@@ -51,7 +51,7 @@ class GaussSeidel(ExplicitOrchestrator):
     def traits(self) -> OrchestratorTraits:
         """One after the other."""
         words = "sequential, order found" if self.order == "auto" else "sequential, order given"
-        return OrchestratorTraits("sequential", words, order=self.order)
+        return self._describe("sequential", words, order=self.order)
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""

@@ -16,7 +16,13 @@ from typing import Annotated, Any
 from hocket.errors import Fault, ScenarioError
 from hocket.model import registry
 from hocket.model.arguments import is_number, is_whole
-from hocket.model.composite import CapabilityRequest, Orchestrator, OrchestratorTraits, traits_of
+from hocket.model.composite import (
+    CapabilityRequest,
+    Orchestrator,
+    OrchestratorTraits,
+    is_orchestrator,
+    traits_of,
+)
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import WrappingOrchestrator, loop_note
 from hocket.orchestrators.jacobi import Jacobi
@@ -57,7 +63,7 @@ class Iterate(WrappingOrchestrator):
 
     def __post_init__(self) -> None:
         faults = []
-        if isinstance(self.inner, (str, type)) or not hasattr(self.inner, "plan"):
+        if not is_orchestrator(self.inner):
             faults.append(Fault(f"`{self.inner!r:.60}` is no orchestrator", "inner", "an object: `Jacobi()`"))
         elif traits_of(self.inner).iterates:
             faults.append(Fault("an iteration of an iteration", "inner", "the algorithm of one sweep"))
@@ -84,10 +90,7 @@ class Iterate(WrappingOrchestrator):
     @property
     def traits(self) -> OrchestratorTraits:
         """The steps of the one inside, again."""
-        words = f"{traits_of(self.inner).words or type(self.inner).__name__}, iterated"
-        return OrchestratorTraits(
-            words=words, inner=self.inner, iterates=True, settles=self.tolerance is not None
-        )
+        return self._describe(", iterated", iterates=True, settles=self.tolerance is not None)
 
     def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
         """Yield rollback of all."""

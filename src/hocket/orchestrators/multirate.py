@@ -159,7 +159,7 @@ class Multirate(ExplicitOrchestrator):
     @property
     def traits(self) -> OrchestratorTraits:
         """Steps of several lengths on one grid."""
-        return OrchestratorTraits("multirate", f"sequential, {_FIRST[self.scheme]}", rates=self.rates)
+        return self._describe("multirate", f"sequential, {_FIRST[self.scheme]}", rates=self.rates)
 
     def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
         """Yield short steps of the fast ones, and rollback where they predict."""

@@ -7,6 +7,7 @@ Out: the same, printed in words and verified before anything runs
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from hocket.model.composite import OutputsMode
 from hocket.plan.instructions import (
     Adapt,
     Admit,
@@ -27,7 +28,7 @@ from hocket.plan.instructions import (
     Together,
     Try,
 )
-from hocket.plan.plan import OutputsMode, Plan
+from hocket.plan.plan import Plan
 from hocket.plan.traverse import adapts, first_part, step_fractions, tries, walk
 
 if TYPE_CHECKING:

@@ -27,6 +27,7 @@ from hocket.engine.algebraic_loops import SLOPE, VALUE, Unknown, output_nodes
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import controlled_outputs
 from hocket.errors import InternalError
+from hocket.model.protocols import native_twin
 from hocket.plan import (
     Adapt,
     Admit,
@@ -273,7 +274,7 @@ def _reads(step: _native.StepOperation, then: _native.Operation | _Many, level: 
 
 def _all_native(level: Level, children: list[int]) -> bool:
     simulators = (level.children[child] for child in children)
-    return all(isinstance(s, (StateSpaceSimulator, Level)) or hasattr(s, "native") for s in simulators)
+    return all(isinstance(s, (StateSpaceSimulator, Level)) or native_twin(s) is not None for s in simulators)
 
 
 def _compile_instruction(instruction: Instruction, level: Level) -> _native.Operation | _Many:

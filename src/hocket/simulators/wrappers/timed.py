@@ -18,7 +18,7 @@ from hocket.errors import ScenarioError, SimulatorError
 from hocket.model.composite import as_level
 from hocket.model.extrapolators import interpolate_samples, value_at
 from hocket.model.ports import Port
-from hocket.model.protocols import Array, Capabilities, Model, Sample, Simulator
+from hocket.model.protocols import Array, Capabilities, InitialisationSimulator, Model, Sample, Simulator
 from hocket.simulators.recipes import parse_seconds, set_fields
 from hocket.simulators.wrappers.emulation import LiveWrapper, check_wrapped
 
@@ -111,7 +111,7 @@ class _TimedSimulator(LiveWrapper):
 
     def __init__(self, timed: Timed):
         model = timed.model
-        super().__init__(model, "ready")
+        super().__init__(model, InitialisationSimulator)
         self.begin, self.degrees = float(timed.begin), timed.degrees
         self.degree = max(timed.degrees, default=0)
         honoured = model.capabilities.input_degree
