@@ -147,15 +147,15 @@ def list_places(root: Level) -> list[Place]:
     return found
 
 
-def gather_state(root: Level) -> Array:
-    """Return z; numbers that are rows become its rows."""
-    found = [place.read() for place in list_places(root)]
+def gather_state(root: Level, places: list[Place] | None = None) -> Array:
+    """Return z; numbers that are rows become its rows. In steady operation the places stay the same."""
+    found = [place.read() for place in places or list_places(root)]
     shape = max((np.shape(number) for number in found), key=len, default=())
     z = np.array([np.broadcast_to(number, shape) for number in found], dtype=float)
     return z.reshape(len(found), *shape)
 
 
-def scatter_state(root: Level, z: Array) -> None:
+def scatter_state(root: Level, z: Array, places: list[Place] | None = None) -> None:
     """Put numbers, or rows of them, where they belong."""
     shape = z.shape[1:]
     for level in levels_of(root):
@@ -166,7 +166,7 @@ def scatter_state(root: Level, z: Array) -> None:
         )
     for _, _, simulator in leaf_children(root):
         simulator.z = np.zeros((len(simulator.z), *shape))
-    for place, row in zip(list_places(root), z, strict=True):
+    for place, row in zip(places or list_places(root), z, strict=True):
         place.write(row)
 
 
@@ -289,10 +289,11 @@ def read_linear(composite: Composite) -> Reading:
 
 def read_period(root: Level, ticks: int) -> tuple[Array, Array]:
     """Return Phi and c of so many ticks from now on: the tree itself runs, on zero and on the identity."""
-    size = len(list_places(root))
-    scatter_state(root, np.eye(size, size + 1, 1))
+    places = list_places(root)
+    size = len(places)
+    scatter_state(root, np.eye(size, size + 1, 1), places)
     advance_ticks(root, ticks)
-    after = gather_state(root).reshape(size, size + 1)
+    after = gather_state(root, places).reshape(size, size + 1)
     return after[:, 1:] - after[:, :1], after[:, 0].copy()
 
 
