@@ -78,7 +78,8 @@ class Modularity:
         deep = [
             name
             for name, model in level.scenario.models.items()
-            if as_level(model) and _has_constraints(model)
+            if (inner_level := as_level(model))
+            and any(each.scenario.constraints for _, each in levels(inner_level))
         ]
         models: dict[str, Any] = _models_with_ports(level.scenario) if deep else {}
         for name in deep:
@@ -180,11 +181,6 @@ class Modularity:
         return Iterate(
             sweep_orchestrator(inner, scenario, last), self.tolerance, self.at_most, self.accelerate
         )
-
-
-def _has_constraints(model: Any) -> bool:
-    """Return whether a level or one inside it has constraints."""
-    return any(each.scenario.constraints for _, each in levels(model))
 
 
 def _prefix_faults(faults: list[Fault], prefix: str) -> list[Fault]:
