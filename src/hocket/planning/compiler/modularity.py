@@ -121,15 +121,13 @@ class Modularity:
             return [], faults
         done = []
         for coupling in found:
-            each = (
-                derive_coupler(scenario, coupling, level, self.gap)
-                if self.tries
-                else draft_coupler(scenario, coupling)
-            )
-            if isinstance(each, CouplerDesign):
-                done.append(each)
-            else:
-                faults += each
+            try:
+                if self.tries:
+                    done.append(derive_coupler(scenario, coupling, level, self.gap))
+                else:
+                    done.append(draft_coupler(scenario, coupling))
+            except ScenarioError as error:
+                faults += error.faults
         return done, faults
 
     def _insert_coupler(self, level: Composite, done: CouplerDesign) -> Composite:
