@@ -10,7 +10,7 @@ import importlib.util
 import sys
 import traceback
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hocket.errors import Fault, HocketError, ScenarioError, raise_faults, suggest_nearest
+from hocket.errors import Fault, HocketError, Place, ScenarioError, raise_faults, suggest_nearest
 from hocket.model.clock import Duration, seconds
 from hocket.model.ports import Port
 
@@ -118,28 +118,15 @@ def _report_load_errors(place: str) -> Iterator[None]:
         raise ScenarioError(what, place_of(error)) from error
 
 
-def place_of(error: Exception) -> str:
+def place_of(error: Exception) -> Place:
+    """Return the line of code that raised an error."""
     if isinstance(error, SyntaxError) and error.filename:
-        return f"{error.filename}, line {error.lineno}"
+        return Place(file=error.filename, line=error.lineno)
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{frame.filename}, line {frame.lineno}"
-
-
-def choice_faults(name: str, value: object, known: Sequence[str], where: str = "") -> Iterator[Fault]:
-    """Yield a fault where the value of an option is not one of those that are known."""
-    if value not in known:
-        words = " or ".join(f'"{word}"' for word in known)
-        hint = suggest_nearest(str(value), known)
-        yield Fault(f"`{name}` cannot be {value!r:.60}", where or name, words, hint)
+    return Place(file=frame.filename, line=frame.lineno)
 
 
 Feedthrough: TypeAlias = Mapping[str, str | Iterable[str]]
-
-
-def set_fields(recipe: Any, **values: Any) -> None:
-    """Set fields of a frozen dataclass, from its own constructor."""
-    for name, value in values.items():
-        object.__setattr__(recipe, name, value)
 
 
 class Recipe:
@@ -210,11 +197,11 @@ def parse_seconds(duration: Duration, name: str) -> Fraction:
     try:
         return seconds(duration)
     except ValueError as error:
-        raise ScenarioError(str(error), where=f"`{name}`") from None
+        raise ScenarioError(str(error), name) from None
 
 
 def positive_duration(duration: Duration, name: str) -> Fraction:
     length = parse_seconds(duration, name)
     if length <= 0:
-        raise ScenarioError(f"`{name}` is {duration}", expected="a duration above zero")
+        raise ScenarioError(f"`{name}` is {duration}", name, "a duration above zero")
     return length

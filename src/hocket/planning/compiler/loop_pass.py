@@ -18,7 +18,7 @@ from hocket.model.composite import as_level, levels, traits_of
 from hocket.model.protocols import Capabilities, Model
 from hocket.model.scenario import Insertion, Scenario
 from hocket.orchestrators import Iterate, Jacobi
-from hocket.plan import Accelerator
+from hocket.plan.accelerators import Accelerator
 from hocket.planning.compiler.contract import SOLVER, algebraic_loops, solves_loops
 from hocket.planning.compiler.sublevels import allows_grouping, free_name, gather_models, show_outputs
 
@@ -161,7 +161,7 @@ def _show_reacting_outputs(inside: Scenario, around: Scenario, name: str) -> Sce
     """
     ported: Any = with_level_ports(around).models[name]
     graph = feedthrough_graph(ported.scenario)
-    read = {child for turn in graph.rounds(only_from_outside=True) for child in turn.read}
+    read = {child for turn in graph.rounds(only_from_outside=True) for child in turn.children}
     shown = {
         graph.name(node): graph.wiring.models[node[0]].outputs[node[1]]
         for node in graph.reacting
