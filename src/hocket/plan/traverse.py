@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TypeAlias
 
+from hocket.coupling.wiring import Drive, Wiring
 from hocket.plan.instructions import (
     Adapt,
     Body,
@@ -68,6 +69,19 @@ def named_simulators(instruction: Instruction) -> tuple[str, ...]:
         case Solve(sims) | Save(sims) | Restore(sims):
             return sims
     return ()
+
+
+def feedback_drives(body: Body, wiring: Wiring) -> Iterator[Drive]:
+    """Yield what a repetition of a body takes from the one before: drives by outputs that are read later."""
+    read: set[str] = set()
+    for _, instruction in walk(body):
+        if isinstance(instruction, Feed | Solve):
+            for sim in named_simulators(instruction):
+                for drive in wiring.drives[wiring.names.index(sim)]:
+                    if drive is not None and drive.child >= 0 and wiring.names[drive.child] not in read:
+                        yield drive
+        if isinstance(instruction, Read | Solve):
+            read.update(named_simulators(instruction))
 
 
 def tries(body: Body) -> bool:

@@ -9,12 +9,11 @@ reading a Repeat to a tolerance is its limit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from hocket.coupling.wiring import OWN
 from hocket.engine.algebraic_loops import (
     SLOPE,
     VALUE,
@@ -28,7 +27,8 @@ from hocket.engine.protocol import LiveLevel
 from hocket.errors import ConvergenceError
 from hocket.model.extrapolators import Hold
 from hocket.model.protocols import Value
-from hocket.plan import Accelerator, Body, Feed, Instruction, Read, Repeat, Solve, walk
+from hocket.plan import Accelerator, Body, Repeat
+from hocket.plan.traverse import feedback_drives
 
 GROWING = 1e-3
 """A residual below this has not grown: it got stuck."""
@@ -52,31 +52,13 @@ class SweepCounts:
 
 
 def feedback_unknowns(level: LiveLevel, body: Body) -> list[Unknown]:
-    """Return what a repetition takes from the one before it: outputs fed from before they are read."""
-    read: set[int] = set()
+    """Return what a repetition takes from the one before it: values, and slopes where they are used."""
     found: set[Unknown] = set()
-    for _, instruction in walk(body):
-        for child in _fed_children(level, instruction):
-            for drive in level.wiring.drives[child]:
-                if drive is None or drive.child == OWN or drive.child in read:
-                    continue
-                found.add((drive.child, drive.port, VALUE))
-                if (drive.extrapolation or Hold()).slopes:
-                    found.add((drive.child, drive.port, SLOPE))
-        match instruction:
-            case Read(sim):
-                read.add(level.number[sim])
-            case Solve(sims):
-                read.update(level.number[sim] for sim in sims)
+    for drive in feedback_drives(body, level.wiring):
+        found.add((drive.child, drive.port, VALUE))
+        if (drive.extrapolation or Hold()).slopes:
+            found.add((drive.child, drive.port, SLOPE))
     return sorted(found, key=lambda unknown: (unknown[2], unknown))
-
-
-def _fed_children(level: LiveLevel, instruction: Instruction) -> Iterator[int]:
-    match instruction:
-        case Feed(sim):
-            yield level.number[sim]
-        case Solve(sims):
-            yield from (level.number[sim] for sim in sims)
 
 
 def run_repeat(level: LiveLevel, instruction: Repeat) -> None:
