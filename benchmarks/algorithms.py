@@ -25,7 +25,7 @@ import numpy as np
 
 import adaptive
 import hocket as hk
-from hocket.plan import Aitken, Newton, QuasiNewton, Relax
+from hocket.plan.accelerators import Aitken, Newton, QuasiNewton, Relax
 from hocket.simulators.state_space import StateSpaceSimulator
 from orchestrators import test_adaptive as taken_back
 from orchestrators import test_adaptive_errors as controlled

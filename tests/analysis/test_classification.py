@@ -69,7 +69,7 @@ def test_turns_have_no_common_step():
     found = rated(hk.Asynchronous({"fast": 5, "slow": 2}))
     assert found.rates == ("50 ms", "20 ms")
     assert found.steps == (("outermost", "none in common; all meet every 0.1 s"),)
-    assert found.within == ("outermost: who is furthest behind",)
+    assert found.within == ("outermost: the furthest behind first",)
     assert found.busch == "explicit: Asynchronous"
     equal = rated(hk.Asynchronous({}))
     assert (equal.steps, equal.within) == ((("outermost", "0.1 s, fixed"),), ())

@@ -7,7 +7,7 @@ import hocket as hk
 from hocket import GaussSeidel, Iterate, Jacobi
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.stability import IterationConvergence, iteration_convergence
-from hocket.plan import Relax
+from hocket.plan.accelerators import Relax
 
 
 def loop(one, other):

@@ -445,7 +445,7 @@ def test_bad_file(demo: Path, instead_of: str, typed: str, essentials: list[str]
         (("--stop", "10.001"), ["does not divide the run", "stop at 10 s or 10.01 s"]),
         (("--stop", "-1"), ["before it starts"]),
         (("--stop", "soon"), ["`soon` is not a duration"]),
-        (("--every", "13 ms"), ["do not fall on the steps of 10 ms"]),
+        (("--every", "13 ms"), ["is not a multiple of the step 10 ms"]),
         (("--every", "0"), ["above zero"]),
         (("--record", "left.y"), ["no port `left.y` to record", "did you mean `left.x`?"]),
     ],

@@ -155,7 +155,7 @@ there is no model `damper`
         (
             {**RING, "mass.force": "spring"},
             """\
-`spring` is no output here
+`spring` is not an output here
   where:    connections.mass.force
   expected: a path such as `model.port`
   try:      did you mean `spring.force`?""",
@@ -163,7 +163,7 @@ there is no model `damper`
         (
             {**RING, "force": "spring.force"},
             """\
-`force` is no input here
+`force` is not an input here
   where:    connections.force
   expected: a path such as `model.port`
   try:      did you mean `mass.force`?""",

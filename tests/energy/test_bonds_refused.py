@@ -124,10 +124,10 @@ def test_an_input_that_nothing_drives():
     [
         ({"effort": 1, "flow": "a.v"}, "two inputs"),
         ({"effort": "a.f", "flow": "b.v", "balance": "energie"}, '"energy"'),
-        ({"effort": "a.f", "flow": "b.v", "eps": 0.0}, "`eps` is 0.0"),
-        ({"effort": "a.f", "flow": "b.v", "eps": True}, "`eps` is True"),
-        ({"effort": "a.f", "flow": "b.v", "reverse": "no"}, "`reverse` is 'no'"),
-        ({"effort": "a.f", "flow": "b.v", "eps": float("nan")}, "`eps` is nan"),
+        ({"effort": "a.f", "flow": "b.v", "eps": 0.0}, "`eps` cannot be 0.0"),
+        ({"effort": "a.f", "flow": "b.v", "eps": True}, "`eps` cannot be True"),
+        ({"effort": "a.f", "flow": "b.v", "reverse": "no"}, "`reverse` cannot be 'no'"),
+        ({"effort": "a.f", "flow": "b.v", "eps": float("nan")}, "`eps` cannot be nan"),
     ],
 )
 def test_a_bond_that_cannot_be(arguments, told):
@@ -141,7 +141,7 @@ def test_a_bond_that_cannot_be(arguments, told):
         ([Bond("mass.f", "spring.v")], "have names"),
         ({"a.b": Bond("mass.f", "spring.v")}, "cannot name a bond"),
         ({"mass": Bond("mass.f", "spring.v")}, "names a bond and a model"),
-        ({"joint": ("mass.f", "spring.v")}, "is no bond"),
+        ({"joint": ("mass.f", "spring.v")}, "is not a bond"),
     ],
 )
 def test_bonds_that_cannot_be(bonds, told):

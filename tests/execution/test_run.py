@@ -96,10 +96,10 @@ def test_a_level_inside_may_keep_its_ports_to_itself():
         ({"stop": 0.25}, "the step 0.1 s does not divide the run from 0 s to 0.25 s"),
         ({"stop": -1}, "the run stops at -1 s, before it starts at 0 s"),
         ({"stop": "soon"}, "`soon` is not a duration"),
-        ({"stop": 1, "every": 0.25}, "rows every 0.25 s do not fall on the steps of 0.1 s"),
+        ({"stop": 1, "every": 0.25}, "the output interval 0.25 s is not a multiple of the step 0.1 s"),
         ({"stop": 1, "every": 0}, "rows every 0 s"),
         ({"stop": 1, "record": ["lag.z"]}, "there is no port `lag.z` to record"),
-        ({"stop": 1, "engine": "fast"}, "there is no engine `fast`"),
+        ({"stop": 1, "engine": "fast"}, "`engine` cannot be 'fast'"),
         ({"stop": float("nan")}, "is not a finite duration"),
     ],
 )

@@ -120,7 +120,7 @@ def test_what_is_wrong_is_known_before_anything_runs(tmp_path):
         ({"errors": "ignore"}, "`errors` cannot be 'ignore'"),
         ({"workers": 0}, "`workers` cannot be 0"),
         ({"stop": None}, "nothing says when the run stops"),
-        ({"engine": "fast"}, "there is no engine `fast`"),
+        ({"engine": "fast"}, "`engine` cannot be 'fast'"),
         ({"realtime": -1}, "`realtime` cannot be -1"),
     ],
 )

@@ -176,7 +176,7 @@ def test_a_balance_correction_comes_back(alpha):
         ("[bonds.joint]", '[bonds."a.b"]', "[bonds", "`a.b` cannot name a bond", ""),
         ("[bonds.joint]", "[bonds]", "effort", "a bond has no name", ""),
         ("effort =", "efort =", "efort", "there is no key `efort`", "`effort`"),
-        ("effort =", "eps = 0\neffort =", "eps", "`eps` is 0.0", ""),
+        ("effort =", "eps = 0\neffort =", "eps", "`eps` cannot be 0.0", ""),
         ("effort =", 'balance = "inversoin"\neffort =', "balance", "`balance` is the text", "`inversion`"),
         ("effort =", 'unit = "kg"\neffort =', "[bonds", "`N` times `m/s` is not `kg`", "`unit`"),
         ('flow = "spring.speed"', 'flow = "mass.force"', "[bonds", "there and back", "the other"),

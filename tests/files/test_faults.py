@@ -387,7 +387,7 @@ def test_faults_of_the_scenario_have_lines(old: str, new: str, expected: Fault |
     found = faults(LEVELS.replace(old, new))
     if expected is None:
         assert [(one.what, one.where) for one in found] == [
-            ("the order names `axel`, which is no model", "line 3"),
+            ("the order names `axel`, which is not a model", "line 3"),
             ("the order leaves out `axle`", "line 3"),
         ]
     else:

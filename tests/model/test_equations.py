@@ -1,4 +1,4 @@
-"""Equations between ports: what is read, what it is worth, how it changes; and what is no equation."""
+"""Equations between ports: what is read, what it is worth, how it changes; and what is not an equation."""
 
 import math
 
@@ -76,9 +76,9 @@ def test_what_is_linear(text, linear):
 
 
 def test_what_is_no_equation_is_refused():
-    assert "is no equation" in refused("left.x")
-    assert "is no equation" in refused("left.x == right.x")
-    assert "is no equation" in refused("a.x = b.x = c.x")
+    assert "is not an equation" in refused("left.x")
+    assert "is not an equation" in refused("left.x == right.x")
+    assert "is not an equation" in refused("a.x = b.x = c.x")
     assert "has no ports" in refused("1 = 2")
     assert "did you mean `sin`?" in refused("a.x = sinn(b.x)")
     assert "`sin` takes one number" in refused("a.x = sin(b.x, 2)")

@@ -197,10 +197,11 @@ def test_words_for_extrapolators(word, degree):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Polynomial(-1), "a polynomial of degree -1 cannot be fitted\n  expected: 0 to 8"),
-        (lambda: Polynomial(9), "a polynomial of degree 9 cannot be fitted\n  expected: 0 to 8"),
-        (lambda: Hermite(0), "a Hermite polynomial through 0 samples\n  expected: 1 to 4"),
-        (lambda: Hermite(5), "a Hermite polynomial through 5 samples\n  expected: 1 to 4"),
+        (lambda: Polynomial(-1), "`degree` cannot be -1\n  where:    Polynomial\n  expected: 0 to 8"),
+        (lambda: Polynomial(9), "`degree` cannot be 9\n  where:    Polynomial\n  expected: 0 to 8"),
+        (lambda: Hermite(0), "`samples` cannot be 0\n  where:    Hermite\n  expected: 1 to 4"),
+        (lambda: Hermite(1.5), "`samples` cannot be 1.5\n  where:    Hermite\n  expected: 1 to 4"),
+        (lambda: Hermite(5), "`samples` cannot be 5\n  where:    Hermite\n  expected: 1 to 4"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(make, message):

@@ -61,7 +61,7 @@ def test_the_plan():
     assert str(plan).splitlines()[3:] == [
         "  each step:",
         "    in steps of multiples of 1/1048576, an error of 0.001 per second by what inputs missed;"
-        " else go back:",
+        " else roll back:",
         "      feed a, b, together",
         "      step a, b, together",
         "      read a, b, together",
@@ -165,7 +165,7 @@ def test_every_estimate_has_the_same_bits_on_both_engines(estimate, extrapolatio
     both(oscillators(Adaptive(Jacobi(), 1e-2, estimate, "PID"), extrapolation), 2)
 
 
-# who cannot go back
+# simulators that cannot roll back
 
 
 class Stuck:
@@ -205,7 +205,7 @@ def test_orders_need_nobody_to_go_back():
 
 def test_without_rewind_only_the_next_step_is_shorter():
     composite = Composite(HALF, 1, Adaptive(Jacobi(), 1e-2, first="1/1024"))
-    expected = "`stuck` cannot go back: a step with too large an error stays, the next is shorter"
+    expected = "`stuck` cannot roll back: a step with too large an error stays, the next is shorter"
     assert expected in plan_tree(composite).plan.notes
     run = both(composite, 4)
     assert steps(run)["rejected"] == 0
@@ -216,8 +216,8 @@ def test_without_rewind_only_the_next_step_is_shorter():
 @pytest.mark.parametrize(
     ("how", "what"),
     [
-        ({"estimate": "richardson"}, "steps are made twice, and `stuck` cannot go back"),
-        ({"rejects": True}, "steps are taken back, and `stuck` cannot go back"),
+        ({"estimate": "richardson"}, "steps are made twice, and `stuck` cannot roll back"),
+        ({"rejects": True}, "steps are taken back, and `stuck` cannot roll back"),
     ],
 )
 def test_who_must_go_back_and_cannot_is_named(how, what):
@@ -227,8 +227,8 @@ def test_who_must_go_back_and_cannot_is_named(how, what):
     assert 'estimate="orders"' in str(caught.value)
 
 
-def test_half_steps_go_back_always():
-    with pytest.raises(ScenarioError, match="makes every step twice and goes back") as caught:
+def test_half_steps_always_roll_back():
+    with pytest.raises(ScenarioError, match="makes every step twice and rolls back") as caught:
         Adaptive(estimate="richardson", rejects=False)
     assert 'estimate="defect"' in str(caught.value)
     control = found(plan_tree(Composite(HALF, 1, Adaptive())).plan)

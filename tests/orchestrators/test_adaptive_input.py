@@ -63,7 +63,7 @@ def test_a_tolerance_that_no_step_meets(engine):
         ({"estimate": "defects"}, "did you mean `defect`?"),
         ({"controller": "PD"}, "`controller` cannot be 'PD'"),
         ({"per": "second"}, '"unit" or "step"'),
-        ({"inner": "jacobi"}, "is no orchestrator"),
+        ({"inner": "jacobi"}, "is not an orchestrator"),
         ({"inner": Adaptive()}, "a step control of a step control"),
         ({"estimate": "orders", "rejects": True}, "nothing is rejected"),
     ],

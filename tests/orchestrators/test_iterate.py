@@ -24,7 +24,8 @@ from hocket import (
 )
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.stability import iteration_convergence
-from hocket.plan import Feed, Plan, Read, Record, Repeat, Restore, Save, Step, find_delays
+from hocket.plan import Feed, Plan, Read, Record, Repeat, Restore, Save, Step
+from hocket.plan.verify.verifier import find_delays
 from hocket.planning.planner import plan_tree
 from scenarios.test_fmus import halves
 from systems import ENGINES, lag
@@ -145,7 +146,7 @@ class Stuck:
 
 def test_who_cannot_go_back_is_named():
     scenario = Scenario({"a": lag(1, 1, 1), "b": Python(Stuck)}, {"a.u": "b.y", "b.u": "a.y"})
-    with pytest.raises(ScenarioError, match="an iteration makes steps again, and `b` cannot go back"):
+    with pytest.raises(ScenarioError, match="an iteration makes steps again, and `b` cannot roll back"):
         hocket.run(Composite(scenario, 0.1, Iterate()), 1)
 
 
@@ -155,13 +156,19 @@ def test_who_cannot_go_back_is_named():
         ({"tolerance": 0.0}, "a tolerance of 0.0 is never met"),
         ({"tolerance": float("nan")}, "a tolerance of nan is never met"),
         ({"at_most": 0}, "`at_most` is 0"),
-        ({"inner": "jacobi"}, "`'jacobi'` is no orchestrator"),
+        ({"inner": "jacobi"}, "`'jacobi'` is not an orchestrator"),
         ({"inner": Iterate()}, "an iteration of an iteration"),
     ],
 )
 def test_bad_choices(wrong, what):
     with pytest.raises(ScenarioError, match=what.replace("(", r"\(")):
         Iterate(**wrong)
+
+
+def test_the_most_sweeps_are_those_that_the_message_says():
+    assert Iterate(at_most=2**31 - 1).at_most == 2**31 - 1
+    with pytest.raises(ScenarioError, match=r"expected: a whole number from 1 to 2\^31 - 1"):
+        Iterate(at_most=2**31)
 
 
 class Noted:

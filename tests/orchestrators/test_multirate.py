@@ -12,7 +12,7 @@ import hocket
 from hocket import Composite, GaussSeidel, Iterate, Jacobi, Python, Scenario, ScenarioError
 from hocket.files import toml
 from hocket.orchestrators import Asynchronous, Multirate
-from hocket.plan import find_delays
+from hocket.plan.verify.verifier import find_delays
 from hocket.planning.planner import plan_tree
 from plan.levels import FIXED, NESTED
 from systems import lag
@@ -300,7 +300,7 @@ def refusal(orchestrator, scenario=PAIR):
 @pytest.mark.parametrize("algorithm", [Multirate, Asynchronous])
 def test_rates_that_cannot_be_met_are_refused_with_the_plan(algorithm):
     text = refusal(algorithm({"fats": 2, "slov": 3}))
-    assert "there is a rate for `fats`, which is no model" in text
+    assert "there is a rate for `fats`, which is not a model" in text
     assert "did you mean `fast`?" in text
     assert "did you mean `slow`?" in text
     text = refusal(algorithm({"a": 4}), FIXED)
@@ -332,7 +332,7 @@ class Forgetful:
 def test_a_compound_step_needs_fast_ones_that_go_back():
     stuck = PAIR.with_models({**PAIR.models, "fast": Python(Forgetful)})
     text = refusal(Multirate({"fast": 4}, "compound"), stuck)
-    assert "a compound step is made again by the fast ones, and `fast` cannot go back" in text
+    assert "a compound step is made again by the fast ones, and `fast` cannot roll back" in text
     other = PAIR.with_models({**PAIR.models, "slow": Python(Forgetful)})
     run = hocket.run(Composite(other, 0.1, Multirate({"fast": 4}, "compound")), 1, engine="interpreter")
     assert run.status == "finished"

@@ -164,7 +164,7 @@ def test_lists_and_tuples_are_the_same_order():
             ["left", "rihgt"],
             """\
 2 faults:
-1. the order names `rihgt`, which is no model
+1. the order names `rihgt`, which is not a model
      where:    order
      try:      did you mean `right`?
 2. the order leaves out `right`
@@ -195,8 +195,14 @@ def test_wrong_orders_are_refused(order, message):
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ({"outputs": "fresh"}, '`outputs` cannot be \'fresh\'\n  expected: "stale" or "consistent"'),
-        ({"inputs": "late"}, '`inputs` cannot be \'late\'\n  expected: "clean" or "delayed"'),
+        (
+            {"outputs": "fresh"},
+            '`outputs` cannot be \'fresh\'\n  where:    outputs\n  expected: "stale" or "consistent"',
+        ),
+        (
+            {"inputs": "late"},
+            '`inputs` cannot be \'late\'\n  where:    inputs\n  expected: "clean" or "delayed"',
+        ),
     ],
 )
 def test_wrong_words_are_refused(orchestrator, choice, message):

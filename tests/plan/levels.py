@@ -5,7 +5,8 @@ from fractions import Fraction as F
 
 from hocket import Composite, Hold, Python, Scenario, StateSpace
 from hocket.model.protocols import Capabilities
-from hocket.plan import Feed, Plan, Read, Record, Solve, Step, verify_plan
+from hocket.plan import Feed, Plan, Read, Record, Solve, Step
+from hocket.plan.verify.verifier import verify_plan
 from systems import LAG_AT_REST
 
 GAIN = StateSpace(D=[[0.5]], inputs=["u"], outputs=["y"])

@@ -3,7 +3,8 @@
 from fractions import Fraction as F
 
 from hocket import GaussSeidel, Jacobi, Scenario
-from hocket.plan import Feed, Next, Read, Record, Step, Times, find_delays, verify_plan
+from hocket.plan import Feed, Next, Read, Record, Step, Times
+from hocket.plan.verify.verifier import find_delays, verify_plan
 from plan.levels import CROSSED, RING, A, B, plan, turn
 from systems import LAG_AT_REST
 

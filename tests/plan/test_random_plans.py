@@ -9,7 +9,8 @@ import hocket as hk
 from hocket.files import toml
 from hocket.model.protocols import Capabilities
 from hocket.orchestrators import Asynchronous, Multirate
-from hocket.plan import Plan, Together, find_delays, tries, verify_plan
+from hocket.plan import Plan, Together, tries
+from hocket.plan.verify.verifier import find_delays, verify_plan
 from hocket.planning.planner import plan_tree
 from native.random_scenarios import draw
 from systems import EXAMPLES

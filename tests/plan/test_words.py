@@ -106,7 +106,7 @@ def test_what_may_be_done_again_is_indented():
         "record",
     ]
     assert words(Repeat(body, None, 3)) == ["repeat 3 times:", *lines]
-    assert words(Try(A)) == ["try; if one ends early, all go back, meet it there, and go on:", *lines[1:]]
+    assert words(Try(A)) == ["try; if one ends early, all roll back, meet it there, and go on:", *lines[1:]]
 
 
 def test_a_body_without_instructions_is_printed_too():

@@ -7,7 +7,6 @@ import pytest
 from hocket import Adaptive, Composite, Python, Scenario, StateSpace
 from hocket.errors import ScenarioError
 from hocket.plan import (
-    KINDS,
     Admit,
     Feed,
     Next,
@@ -22,6 +21,7 @@ from hocket.plan import (
     Together,
     Try,
 )
+from hocket.plan.verify.violations import KINDS
 from hocket.planning.planner import plan_tree
 from plan.levels import (
     APART,
@@ -52,7 +52,7 @@ WRONG = [  # the kind, the level, the plan, where it is found, what is said
     ("unknown simulator", RING, plan(*A, *B, Times(1, (Read("c"),)), Record()), "step 7.1: read c",
      "the plan names an unknown simulator `c`"),
     ("no instruction", RING, plan(*A, *B, "read a", Record()), "step 7: 'read a'",
-     "`'read a'` is no instruction"),
+     "`'read a'` is not an instruction"),
     ("empty body", RING, plan(*A, *B, Times(2, ()), Record()), "step 7: 2 times",
      "a body without instructions"),
     ("empty body", RING, plan(*A, *B, Together(()), Record()), "step 7: together",
@@ -83,7 +83,7 @@ WRONG = [  # the kind, the level, the plan, where it is found, what is said
     ("ends apart", RING, plan(*A, *turn("b", F(1, 2)), Record()), "step 5: step b by 1/2 of it",
      "`b` ends at 1/2 of the step and `a` at 1, and `a.u` is `b.y`"),
     ("inexact step", APART, plan(Step("a"), Read("a"), Times(10, (Step("b", 0.1), Read("b"))), Record()),
-     "step 3.1: step b by 0.1 of it", "`b` is stepped by 0.1 of the step, which is no fraction"),
+     "step 3.1: step b by 0.1 of it", "`b` is stepped by 0.1 of the step, which is not a fraction"),
     ("no way forward", APART,
      plan(Step("a"), Read("a"), Step("b", F(-1)), Step("b", F(2)), Read("b"), Record()),
      "step 3: step b by -1 of it", "`b` is stepped by -1 of the step"),
@@ -152,7 +152,7 @@ WRONG = [  # the kind, the level, the plan, where it is found, what is said
     ("unknown simulator", RING, plan(*A, *B, Next(((Step("c"),),)), Record()), "step 7.1.1: step c",
      "the plan names an unknown simulator `c`"),
     ("inexact step", RING, plan(Next((A, turn("b", 0.5))), Record()), "step 1.2.2: step b by 0.5 of it",
-     "`b` is stepped by 0.5 of the step, which is no fraction"),
+     "`b` is stepped by 0.5 of the step, which is not a fraction"),
     ("fixed step", FIXED, plan(Next((turn("a", F(1, 2)), B)), Record()), "step 1.1.2: step a by 1/2 of it",
      "`a` is stepped by 1/2 of the step, and it accepts only whole ones"),
     ("unknown port", LOOP, plan(*A, *B, Solve(BOTH, ("a.y", "b.z")), Record()),
@@ -179,20 +179,20 @@ WRONG = [  # the kind, the level, the plan, where it is found, what is said
     ("second record", RING, plan(Times(2, (*turn("a", F(1, 2)), *turn("b", F(1, 2)), Record()))),
      "step 1.7: record", "a row is kept twice in one step"),
     ("try in a try", RING, plan(Try((*A, Try(B), Record()))),
-     "step 1.4: try; if one ends early, all go back, meet it there, and go on",
+     "step 1.4: try; if one ends early, all roll back, meet it there, and go on",
      "a Try stands inside another"),
     ("try inside", RING, plan(Times(1, (Try((*A, *B)), Record()))),
-     "step 1.1: try; if one ends early, all go back, meet it there, and go on",
+     "step 1.1: try; if one ends early, all roll back, meet it there, and go on",
      "a Try stands inside another instruction: it goes on to the end of the step each time"),
     ("second try", RING, plan(Try(A), Try(B), Record()),
-     "step 2: try; if one ends early, all go back, meet it there, and go on",
+     "step 2: try; if one ends early, all roll back, meet it there, and go on",
      "a second Try in one step: each goes on to the end"),
     ("step outside try", RING, plan(*A, Try((*B, Record()))), "step 2: step a",
-     "`a` is stepped outside of the Try: it would not go back with the others"),
+     "`a` is stepped outside of the Try: it would not roll back with the others"),
     ("save in a repeat", RING,
      plan(Save(BOTH), Repeat((Restore(BOTH), Save(("a",)), *A, *B), None, 2), Record()),
      "step 2.2: save a",
-     "`a` is saved inside the Repeat that repeats its steps: the place to go back to moves along"),
+     "`a` is saved inside the Repeat that repeats its steps: the place to roll back to moves along"),
     ("save without rollback", FIXED, plan(Save(("a",)), *A, *B, Record()), "step 1: save a",
      "`a` is to be saved, and it cannot roll back"),
     ("restore without save", RING, plan(Restore(("b",)), *A, *B, Record()), "step 1: restore b",
@@ -276,7 +276,7 @@ def test_a_try_needs_simulators_that_go_back_and_shorten_their_steps():
         ("try without rollback", "a"),
         ("try of fixed steps", "a"),
     ]
-    assert faults[0].what == "`a` cannot roll back, and a Try takes all simulators back"
+    assert faults[0].what == "`a` cannot roll back, and a Try rolls all simulators back"
     crowd = Scenario({name: Python(Plain) for name in "abc"}, {**CROSSED, "c.u": "a.y"})
     faults = found(plan(Try((*A, *B, *turn("c"), Record()))), crowd)
     assert faults[1].what == "`a` and 2 more accepts only whole steps, and a Try makes them shorter"

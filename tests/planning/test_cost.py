@@ -7,7 +7,7 @@ import pytest
 import hocket as hk
 from hocket.model.hosts import Hosts, Link
 from hocket.plan import Feed, Read, Solve
-from hocket.plan.traverse import feedback_drives
+from hocket.plan.instructions import feedback_drives
 from hocket.planning.compiler.distribution import Distribution
 from hocket.planning.cost import Work, plan_cost, plan_work
 from hocket.planning.planner import plan_tree

@@ -89,7 +89,7 @@ def test_faults_of_all_levels_are_told_together():
         ("middle.step", "the step 1 s of `middle` does not divide the step 1.5 s around it"),
         ("middle.slow.step", "the step 0.7 s of `middle.slow` does not divide the step 1 s around it"),
         ("middle.deep.m.step", "the step 0.3 s of `middle.deep.m` does not divide the step 1 s around it"),
-        ("middle.deep.order", "the order names `n`, which is no model"),
+        ("middle.deep.order", "the order names `n`, which is not a model"),
         ("middle.deep.order", "the order leaves out `m`"),
     }
 

@@ -125,7 +125,7 @@ def test_texts_travel_beside_the_numbers(fmus: Any, version: int, engine: Any) -
         ("y_real", "u_int", "`a.y_real` is a real, and an integer cannot hold all its values"),
         ("y_int", "u_bool", "`a.y_int` is an integer, and a boolean cannot hold all its values"),
         ("y_int", "u_enum", "`a.y_int` is an integer, and an enumeration cannot hold all its values"),
-        ("y_string", "u_real", "`a.y_string` is a text, the other end is none"),
+        ("y_string", "u_real", "`a.y_string` is a text, the other end is not"),
     ],
 )
 def test_what_would_be_lost_is_refused(fmus: Any, source: str, target: str, message: str) -> None:
@@ -162,7 +162,7 @@ def test_whole_numbers_are_held_whatever_the_extrapolation(fmus: Any) -> None:
 def test_all_go_back_and_meet_a_step_that_ended_early(fmus: Any, version: int) -> None:
     models = {"a": fmus("discards", version, at=0.455, early_return=True), "lag": fmus("lag")}
     composite = hk.Composite(hk.Scenario(models, {"lag.u": "a.y"}), "0.1 s")
-    assert "if one ends early, all go back" in str(plan_tree(composite).plan)
+    assert "if one ends early, all roll back" in str(plan_tree(composite).plan)
     run = hk.run(composite, stop=1)
     assert run["a.y"].t.tolist() == pytest.approx(
         [0, 0.1, 0.2, 0.3, 0.4, 0.455, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]

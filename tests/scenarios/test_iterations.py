@@ -13,7 +13,7 @@ import hocket
 from hocket import Composite, ConvergenceError, GaussSeidel, Iterate, Jacobi, Scenario, StateSpace
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.stability import iteration_convergence
-from hocket.plan import Aitken, Newton, QuasiNewton, Relax
+from hocket.plan.accelerators import Aitken, Newton, QuasiNewton, Relax
 from systems import ENGINES, TWO
 
 TOLERANCE = 1e-10

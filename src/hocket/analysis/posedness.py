@@ -17,8 +17,8 @@ from hocket.files.wording import describe_extrapolation
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import Hold
 from hocket.model.protocols import bookkeeping_ports
-from hocket.plan import InputDelay, find_delays
 from hocket.plan.plan import NoteKind
+from hocket.plan.verify.verifier import InputDelay, find_delays
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 

@@ -1,4 +1,4 @@
-"""What constraints mean in a scenario: which inputs they determine, from which outputs, who hangs together.
+"""What constraints mean in a scenario: which inputs they determine, from which outputs, what hangs together.
 
 In:  a Scenario with constraints
 Out: a ConstraintGroup for each set of constraints that share simulators; or every fault that can be known
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hocket.coupling.level_ports import port_at
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, ScenarioError, count, list_names, suggest_nearest
 from hocket.model.composite import as_level
 from hocket.model.constraints import Constraint
 from hocket.model.equations import Equation
@@ -50,10 +50,9 @@ def group_constraints(scenario: Scenario) -> tuple[list[ConstraintGroup], list[F
         try:
             equations = tuple(map(Equation.of, constraint.equations))
         except ScenarioError as error:
-            faults += [
-                replace(fault, where=f"constraints.{name}", what=_describe_equation_fault(fault))
-                for fault in error.faults
-            ]
+            for fault in error.faults:
+                what = fault.what + (f", in the {fault.where}" if fault.where else "")
+                faults.append(replace(fault, where=f"constraints.{name}", what=what))
             continue
         wrong = [*_path_faults(scenario, name, constraint, equations)]
         faults += wrong
@@ -79,11 +78,6 @@ def find_equation_port(scenario: Scenario, path: str) -> Port | None:
     if is_level_input(scenario, path):
         return next(port for port in scenario.inputs if port.name == path)
     return port_at(scenario, path, True) or port_at(scenario, path, False)
-
-
-def _describe_equation_fault(fault: Fault) -> str:
-    """Return what is wrong with an equation, and with which."""
-    return fault.what + (f", in the {fault.where}" if fault.where else "")
 
 
 def _is_input(scenario: Scenario, path: str) -> bool:
@@ -125,12 +119,8 @@ def _rate_faults(
     for path, rate in constraint.rates.items():
         here = f"{where}.rates"
         if path not in used:
-            yield Fault(
-                f"`{path}` stands in no equation",
-                here,
-                "an output of the equations",
-                suggest_nearest(path, used),
-            )
+            hint = suggest_nearest(path, used)
+            yield Fault(f"`{path}` stands in no equation", here, "an output of the equations", hint)
         driven = [each for each in (path, rate) if each in units and _is_input(scenario, each)]
         if driven:
             yield Fault(f"`{driven[0]}` is an input", here, "outputs and their time derivatives")
@@ -164,13 +154,9 @@ def _driver(scenario: Scenario, path: str) -> str | None:
     if level and is_level_input(level.scenario, rest):
         return None  # a port of the level, which hands on what it is given
     inner = _driver(level.scenario, rest) if level else None
-    return (
-        None
-        if inner is None or level is None
-        else inner
-        if is_level_input(level.scenario, inner)
-        else f"{owner}.{inner}"
-    )
+    if inner is None or level is None or is_level_input(level.scenario, inner):
+        return inner
+    return f"{owner}.{inner}"
 
 
 def _single_constraint_group(
@@ -220,10 +206,8 @@ def _count_faults(scenario: Scenario, coupling: ConstraintGroup) -> Iterator[Fau
     equations, inputs = len(coupling.equations), len(coupling.determines)
     if equations == inputs:
         return
-    listed = ", ".join(f"`{path}`" for path in coupling.determines)
-    what = f"{equations} equation{'s' * (equations != 1)} for {inputs} input{'s' * (inputs != 1)}" + (
-        f": {listed}" if inputs else ""
-    )
+    listed = f": {list_names(coupling.determines, inputs)}" if inputs else ""
+    what = f"{count(equations, 'equation')} for {count(inputs, 'input')}{listed}"
     names = " and ".join(f"`{name}`" for name in coupling.constraints)
     expected = f"as many equations in {names} as inputs that nothing drives"
     yield Fault(what, coupling.where, expected, _count_hint(scenario, coupling))
@@ -238,10 +222,6 @@ def _count_hint(scenario: Scenario, coupling: ConstraintGroup) -> str:
             "inputs that stand in no equation are named in `determines`, speeds of positions in `rates`;"
             " leave out what follows from other equations"
         )
-    open_ = [
-        f"{name}.{port.name}"
-        for name in coupling.models
-        for port in scenario.models[name].inputs
-        if f"{name}.{port.name}" in coupling.determines
-    ]
-    return f"say how {' and '.join(f'`{path}`' for path in open_[:3])} belong together, as in `a.F + b.F = 0`"
+    paths = (f"{name}.{port.name}" for name in coupling.models for port in scenario.models[name].inputs)
+    undetermined = " and ".join([f"`{path}`" for path in paths if path in coupling.determines][:3])
+    return f"say how {undetermined} belong together, as in `a.F + b.F = 0`"

@@ -1,4 +1,4 @@
-"""Who reacts to whom at once: the order in which outputs can be evaluated, and the algebraic loops.
+"""Direct feedthrough: the order in which outputs can be evaluated, and the algebraic loops.
 
 In:  a Wiring
 Out: rounds of feeding and reading; the loops at port level; the feedthrough of the level as a whole
@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from hocket.coupling.graph import strong_components
-from hocket.coupling.wiring import OWN, Wiring, wire_unchecked
+from hocket.coupling.wiring import OWN, Drive, Wiring, wire_unchecked
 from hocket.model.composite import Composite, as_level, traits_of
 from hocket.model.protocols import Model, wrapped_model
 from hocket.model.scenario import Scenario
@@ -38,26 +38,28 @@ class Feedthrough:
 
     def __init__(self, wiring: Wiring, at_start: bool = False):
         self.wiring = wiring
-        self.reacting: list[Node] = []
-        """Outputs that react to any input."""
-        self.sources: dict[Node, list[Node]] = {}
-        """Per reacting output: the outputs it reacts to."""
-        self.outside: dict[Node, list[int]] = {}
-        """Per reacting output: the inputs of the level it reacts to."""
+        self.drives: dict[Node, list[Drive]] = {}
+        """Per output that reacts to any input: what drives these inputs."""
+        reacting: dict[int, list[tuple[int, list[int]]]] = {}
         for child, model in enumerate(wiring.models):
-            numbers: dict[str, int] | None = None
             if not (at_start or model.capabilities.reevaluates):
                 continue
-            for port, output in enumerate(model.outputs):
-                if not output.feedthrough:
-                    continue
-                if numbers is None:
-                    numbers = {name.name: number for number, name in enumerate(model.inputs)}
-                drives = [wiring.drives[child][numbers[name]] for name in output.feedthrough]
-                node = (child, port)
-                self.reacting.append(node)
-                self.sources[node] = [(d.child, d.port) for d in drives if d is not None and d.child >= 0]
-                self.outside[node] = [d.port for d in drives if d is not None and d.child == OWN]
+            if id(model) not in reacting:
+                reacting[id(model)] = _reacting_outputs(model)
+            for port, inputs in reacting[id(model)]:
+                drives = (wiring.drives[child][number] for number in inputs)
+                self.drives[(child, port)] = [drive for drive in drives if drive is not None]
+        self.reacting = list(self.drives)
+        self.sources = {
+            node: [(drive.child, drive.port) for drive in drives if drive.child >= 0]
+            for node, drives in self.drives.items()
+        }
+        """Per reacting output: the outputs it reacts to."""
+        self.outside = {
+            node: [drive.port for drive in drives if drive.child == OWN]
+            for node, drives in self.drives.items()
+        }
+        """Per reacting output: the inputs of the level it reacts to."""
 
     @cached_property
     def components(self) -> list[list[Node]]:
@@ -122,6 +124,13 @@ class Feedthrough:
         """Return an output as a path."""
         child, port = node
         return f"{self.wiring.names[child]}.{self.wiring.models[child].outputs[port].name}"
+
+
+def _reacting_outputs(model: Model) -> list[tuple[int, list[int]]]:
+    """Return the outputs of a model with direct feedthrough, each with the numbers of its inputs."""
+    outputs = [(index, port.feedthrough) for index, port in enumerate(model.outputs) if port.feedthrough]
+    number = {port.name: index for index, port in enumerate(model.inputs)} if outputs else {}
+    return [(index, [number[name] for name in names]) for index, names in outputs]
 
 
 def with_direct_feedthrough(scenario: Scenario) -> Scenario:

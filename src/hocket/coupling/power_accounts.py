@@ -20,7 +20,7 @@ from hocket.model.units import conversion, product_factor
 class Account(NamedTuple):
     """One side of a bond: factor * output * input of a child is the power that it sees.
 
-    Without an input (TOLD) the child keeps the account itself: factor * output is the energy so far.
+    Without an input (SELF_KEPT) the child keeps the account itself: factor * output is the energy so far.
     """
 
     child: int
@@ -33,7 +33,7 @@ SELF_KEPT = -1
 
 
 class WiredBond(NamedTuple):
-    """A bond: who gives the effort sees power given, who gives the flow sees power taken."""
+    """A bond: the side that gives the effort sees power given, that of the flow sees power taken."""
 
     name: str
     unit: str
@@ -150,7 +150,7 @@ def _factor(ports: Ports, child: int, output: int, entry: int, unit: str) -> flo
 
 
 def accounts_by_child(bonds: Iterable[WiredBond]) -> dict[int, list[int]]:
-    """Return which accounts each child has: 2 n of bond n for who gives the effort, 2 n + 1 for the other."""
+    """Return which accounts each child has: 2 n of bond n where it gives the effort, 2 n + 1 the flow."""
     found: dict[int, list[int]] = {}
     for number, joint in enumerate(bonds):
         found.setdefault(joint.given.child, []).append(2 * number)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
@@ -107,6 +108,20 @@ class Wiring:
         """Return the number of each child by its name."""
         return {name: number for number, name in enumerate(self.names)}
 
+    @cached_property
+    def first_outputs(self) -> list[int]:
+        """Per child: where its outputs begin among those of all children; last, how many there are."""
+        return [0, *accumulate(len(model.outputs) for model in self.models)]
+
+    @cached_property
+    def output_places(self) -> dict[str, tuple[int, int]]:
+        """Child and number of every output, by its path."""
+        return {
+            f"{name}.{port.name}": (child, index)
+            for child, (name, model) in enumerate(zip(self.names, self.models, strict=True))
+            for index, port in enumerate(model.outputs)
+        }
+
 
 def wire(scenario: Scenario, extrapolation: Extrapolator | None = None) -> Wiring:
     """Return the wiring of one level; raises ScenarioError with every fault found in it.
@@ -155,13 +170,6 @@ def scenario_faults(scenario: Scenario) -> list[Fault]:
     return faults
 
 
-class _WiringError(Exception):
-    """Carries faults out of the middle of a connection."""
-
-    def __init__(self, *faults: Fault):
-        self.faults = faults
-
-
 class _Names:
     """The ports of a level by their paths."""
 
@@ -186,7 +194,7 @@ class _Names:
         return self._sides[key]
 
     def find(self, path: str, source: bool, where: str) -> tuple[int, int]:
-        """Return child and port of a path; raises _WiringError."""
+        """Return child and port of a path; raises ScenarioError."""
         own = self.side(OWN)[source]
         if path in own:
             return OWN, own[path]
@@ -194,17 +202,14 @@ class _Names:
         role = "output" if source else "input"
         if not dot:
             hint = suggest_nearest(path, [*own, *_paths(self.scenario, source)])
-            raise _WiringError(
-                Fault(f"`{path}` is no {role} here", where, "a path such as `model.port`", hint)
-            )
+            raise ScenarioError(f"`{path}` is not an {role} here", where, "a path such as `model.port`", hint)
         if owner not in self.number:
-            raise _WiringError(
-                Fault(f"there is no model `{owner}`", where, "", suggest_nearest(owner, self.number))
-            )
+            hint = suggest_nearest(owner, self.number)
+            raise ScenarioError(f"there is no model `{owner}`", where, "", hint)
         child = self.number[owner]
         if port not in self.side(child)[source]:
             hint = self._hint(owner, port, source)
-            raise _WiringError(Fault(f"`{owner}` has no {role} `{port}`", where, "", hint))
+            raise ScenarioError(f"`{owner}` has no {role} `{port}`", where, "", hint)
         return child, self.side(child)[source][port]
 
     def _hint(self, owner: str, port: str, source: bool) -> str:
@@ -222,7 +227,7 @@ class _Names:
         return suggest_nearest(port, [*known[source], *_paths(level.scenario, source)])
 
     def text(self, path: str, source: bool) -> tuple[int, int] | None:
-        """Return child and number of a text port; None if the path is none."""
+        """Return child and number of a text port; None where the path leads to none."""
         owner, _, port = path.partition(".")
         child = self.number.get(owner, OWN)
         names = () if child == OWN else text_ports(self.models[child])[source]
@@ -235,13 +240,11 @@ class _Names:
             return None
         if ends[0] is None or ends[1] is None:
             text = connection.source if ends[0] else connection.target
-            raise _WiringError(
-                Fault(f"`{text}` is a text, the other end is none", where, "texts at both ends")
-            )
+            raise ScenarioError(f"`{text}` is a text, the other end is not", where, "texts at both ends")
         return TextDrive(*ends[0], *ends[1])
 
     def check_text(self, connection: Connection, where: str) -> None:
-        """Refuse what a text cannot be given, and a binary for a string; raises _WiringError."""
+        """Refuse what a text cannot be given, and a binary for a string; raises ScenarioError."""
         faults = []
         given = {
             "gain": connection.gain != 1.0,
@@ -257,7 +260,7 @@ class _Names:
             what = f"`{connection.source}` is {A[source]}, `{connection.target}` is {A[target]}"
             faults.append(Fault(what, where, "two strings, or two binaries"))
         if faults:
-            raise _WiringError(*faults)
+            raise ScenarioError(faults)
 
     def _text_type(self, path: str) -> str:
         """Return whether a text is a string or a binary; empty if its model does not tell."""
@@ -266,50 +269,48 @@ class _Names:
         return str(known[port].type) if port in known else ""
 
     def ends_of(self, connection: Connection, where: str) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Return source and target of a connection; raises _WiringError with the faults of both."""
+        """Return source and target of a connection; raises ScenarioError with the faults of both."""
         found: list[tuple[int, int]] = []
         faults: list[Fault] = []
         for path, is_source in ((connection.source, True), (connection.target, False)):
             try:
                 found.append(self.find(path, is_source, where))
-            except _WiringError as wrong:
+            except ScenarioError as wrong:
                 faults += wrong.faults
         if faults:
-            raise _WiringError(*faults)
+            raise ScenarioError(faults)
         source, target = found
         return source, target
 
     def drive(
         self, connection: Connection, source: tuple[int, int], target: tuple[int, int], where: str
     ) -> Drive:
-        """Return how the source drives the target; raises _WiringError."""
+        """Return how the source drives the target; raises ScenarioError."""
         if source[0] == OWN and target[0] == OWN:
             what = f"`{connection.source}` passes straight to `{connection.target}`"
-            raise _WiringError(Fault(what, where, "", "put a `Gain(1)` between"))
+            raise ScenarioError(what, where, "", "put a `Gain(1)` between")
         output, entry = self.ends(source[0])[True][source[1]], self.ends(target[0])[False][target[1]]
         try:
             gain, offset = _convert_unit(output.unit, entry.unit)
         except ValueError as error:
             expected = f"`{connection.source}` and `{connection.target}` in units that convert"
-            raise _WiringError(Fault(str(error), where, expected)) from None
+            raise ScenarioError(str(error), where, expected) from None
         gain, offset = connection.gain * gain, connection.gain * offset + connection.offset
         gone = describe_loss(output.type, entry.type, gain, offset)
         if gone:
-            raise _WiringError(
-                Fault(f"`{connection.source}` is {A[output.type]}, {gone}", where, A[entry.type])
-            )
+            raise ScenarioError(f"`{connection.source}` is {A[output.type]}, {gone}", where, A[entry.type])
         chosen: Any = connection.extrapolation
         if isinstance(chosen, str):
             try:
                 chosen = registry.look_up("extrapolators", chosen)
             except ScenarioError as error:
-                raise _WiringError(replace(error.faults[0], where=where)) from None
+                raise ScenarioError([replace(error.faults[0], where=where)]) from None
         if chosen is not None and not is_extrapolator(chosen):
             hint = suggest_nearest(str(chosen), registry.names("extrapolators"))
-            raise _WiringError(Fault(f"`{chosen!r:.40}` is no extrapolation", where, "", hint))
+            raise ScenarioError(f"`{chosen!r:.40}` is not an extrapolation", where, "", hint)
         if chosen is not None and chosen.degree > 0 and entry.discrete:
             what = "a real that changes at events only" if entry.held else A[entry.type]
-            raise _WiringError(Fault(f"{what} cannot be extrapolated", where, '"hold"'))
+            raise ScenarioError(f"{what} cannot be extrapolated", where, '"hold"')
         return Drive(source[0], source[1], chosen, gain, offset)
 
 
@@ -344,7 +345,7 @@ def _build_wiring(scenario: Scenario) -> tuple[Wiring, list[Fault]]:
             source, target = names.ends_of(connection, where)
             _claim(origin, connection, where, "add them in a `Sum` and connect that")
             driven[target] = names.drive(connection, source, target, where)
-        except _WiringError as wrong:
+        except ScenarioError as wrong:
             faults += wrong.faults
     drives = tuple(
         tuple(driven.get((child, index)) for index in range(len(model.inputs)))
@@ -382,7 +383,7 @@ def _find_driven_input(
 
     try:
         child, port = names.find(path, source=False, where="")
-    except _WiringError as wrong:
+    except ScenarioError as wrong:
         led = [f"`{each.target}`" for each in names.scenario.connections if each.source == path]
         hint = f"a bond names the inputs that are driven, here {' or '.join(led)}"
         return replace(wrong.faults[0], hint=hint) if led else wrong.faults[0]
@@ -394,11 +395,11 @@ def _find_driven_input(
 
 
 def _claim(origin: dict[str, str], connection: Connection, where: str, hint: str = "") -> None:
-    """Note what drives a target; raises _WiringError if something does already."""
+    """Note what drives a target; raises ScenarioError if something does already."""
     source, target = connection.source, connection.target
     if target in origin:
         what = f"`{target}` has two sources, `{origin[target]}` and `{source}`"
-        raise _WiringError(Fault(what, where, "one source per input", hint))
+        raise ScenarioError(what, where, "one source per input", hint)
     origin[target] = source
 
 
@@ -431,7 +432,7 @@ def _port_faults(name: str, model: Model) -> Iterator[Fault]:
     inputs = {port.name for port in model.inputs}
     for port in model.outputs:
         for unknown in sorted(set(port.feedthrough) - inputs):
-            what = f"`{name}.{port.name}` reacts to `{unknown}`, which is no input"
+            what = f"`{name}.{port.name}` reacts to `{unknown}`, which is not an input"
             yield Fault(what, f"models.{name}", "", suggest_nearest(unknown, inputs))
 
 

@@ -139,7 +139,7 @@ def newton(evaluate: Callable[[Values], Sequence[Value]], guess: Values) -> Valu
         for fraction in FRACTIONS:
             trial = [x + fraction * c for x, c in zip(v, change, strict=True)]
             trial_residual = _loop_residual(evaluate(trial), trial)
-            if relative_residual(trial_residual, v) < before:  # on the old scale: running away is no progress
+            if relative_residual(trial_residual, v) < before:  # on the old scale, where running away shows
                 break
         v, residual = trial, trial_residual
         size = relative_residual(residual, v)
@@ -235,7 +235,7 @@ class AlgebraicLoop:
             if drive is not None and drive.child in self.children
         ]
         slopes = {(d.child, d.port) for d in within if d.extrapolation is not None and d.extrapolation.slopes}
-        nodes = output_nodes(level, ports)
+        nodes = [level.wiring.output_places[path] for path in ports]
         # a slope follows every input at once, so with slopes all that is handed on inside is in the loop
         more = {(d.child, d.port) for d in within} - set(nodes) if slopes else set()
         values = [*nodes, *sorted(more)]
@@ -246,15 +246,13 @@ class AlgebraicLoop:
         """Leave the level with samples that agree with themselves."""
         t = self.level.clock.time(self.level.ticks[self.children[0]])
         guess = self.unknowns.newest()
+        if not np.ndim(guess[0]):
+            self._evaluate(fixed_point(self._evaluate, [float(value) for value in guess], self.names, t))
+            return
         try:
-            if np.ndim(guess[0]):
-                self._evaluate(linear_fixed_point(self._evaluate, guess)[0])
-            else:
-                self._evaluate(newton(self._evaluate, [float(value) for value in guess]))
+            self._evaluate(linear_fixed_point(self._evaluate, guess)[0])
         except SingularError:
             raise no_solution(self.names, t) from None
-        except StuckError as stuck:
-            raise no_convergence(self.names, t, stuck.args[0]) from None
 
     def _evaluate(self, numbers: Sequence[Value]) -> list[Value]:
         self.unknowns.put(numbers)
@@ -263,14 +261,3 @@ class AlgebraicLoop:
         for child in self.children:
             self.level.read(child)
         return self.unknowns.newest()
-
-
-def output_nodes(level: LiveLevel, ports: Sequence[str]) -> list[tuple[int, int]]:
-    """Return child and output of each path."""
-    nodes = []
-    for path in ports:
-        sim, _, port = path.partition(".")
-        child = level.number[sim]
-        names = [output.name for output in level.wiring.models[child].outputs]
-        nodes.append((child, names.index(port)))
-    return nodes

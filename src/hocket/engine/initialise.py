@@ -6,9 +6,8 @@ Out: the same tree with consistent samples in every exchange memory, at time t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,7 +18,7 @@ from hocket.engine.algebraic_loops import fixed_point
 from hocket.engine.message_counter import level_post
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.rollback import normalise_ticks
-from hocket.engine.simulator_calls import not_finite, output_array, simulator_error
+from hocket.engine.simulator_calls import blame, not_finite, output_array
 from hocket.errors import ConvergenceError
 from hocket.model.extrapolators import interpolate_samples, shift_origin, value_at
 from hocket.model.protocols import (
@@ -65,7 +64,15 @@ def window_curves(
     """
     names = leaves.wiring.names
     saving: Any = simulators
-    saved = [_call_leaf(leaf.save, name, "save", t) for leaf, name in zip(saving, names, strict=True)]
+    saved = []
+    for leaf, name in zip(saving, names, strict=True):
+        with blame(name, "save", t):
+            saved.append(leaf.save())
+
+    def restore(leaf: int) -> None:
+        with blame(names[leaf], "restore", t):
+            saving[leaf].restore(saved[leaf])
+
     cold: Curves = [[[value] for value in outputs] for outputs in y0]
     curves, best = cold, np.inf
     samples: list[Array] = [np.zeros(0)] * len(names)
@@ -83,7 +90,7 @@ def window_curves(
                 before, seen[leaf] = seen[leaf], u
                 if not traffic and before is not None and np.array_equal(u, before):
                     continue  # the same inputs from the same state: the same samples
-                _call_leaf(partial(simulator.restore, saved[leaf]), names[leaf], "restore", t)
+                restore(leaf)
                 if traffic:
                     traffic.feed(leaf, degree + 1)
                 steps = 0 if frozen[leaf] else degree + 1
@@ -113,8 +120,8 @@ def window_curves(
             traffic.flush(degree + 1)
             traffic.mark_all_known()
     finally:
-        for simulator, state, name in zip(saving, saved, names, strict=True):
-            _call_leaf(partial(simulator.restore, state), name, "restore", t)
+        for leaf in range(len(names)):
+            restore(leaf)
     return [
         [
             curve if _predicts_last(curve, column, delta) else [column[0]]
@@ -122,13 +129,6 @@ def window_curves(
         ]
         for ours, each in zip(curves, samples, strict=True)
     ]
-
-
-def _call_leaf(call: Callable[[], Any], name: str, word: str, t: float) -> Any:
-    try:
-        return call()
-    except Exception as error:
-        raise simulator_error(name, word, t, error) from error
 
 
 def _fit_curve(column: Array, delta: float) -> list[Any]:
@@ -166,13 +166,11 @@ def _sample_outputs(simulator: Simulator, name: str, t: float, delta: float, ste
         returned = np.asarray(simulator.output(t + s, np.array(shift_origin(list(u), s))), dtype=float)
         return returned.reshape(-1).copy()
 
-    try:
+    with blame(name, "step", t):
         samples = [outputs(0.0)]
         for k in range(steps):
             simulator.step(t + k * delta, delta, np.array(shift_origin(list(u), k * delta)))
             samples.append(outputs((k + 1) * delta))
-    except Exception as error:
-        raise simulator_error(name, "step", t, error) from error
     return np.array(samples)
 
 
@@ -192,7 +190,7 @@ SETTLING = 100
 def initialise(root: Level, t: float, stop: float | None = None) -> None:
     """Start every simulator of the tree at t and make all levels consistent.
 
-    `stop` is when the run will end, for those who want to know (`stop_time`).
+    `stop` is when the run will end, for simulators with a `stop_time`.
     """
     design: PlanTree = root.tree
     leaves = design.leaves
@@ -201,10 +199,8 @@ def initialise(root: Level, t: float, stop: float | None = None) -> None:
     for name, simulator in zip(leaves.wiring.names, simulators, strict=True):
         if wants_stop_time(simulator):
             simulator.stop_time = stop
-        try:
+        with blame(name, "start", t):
             simulator.start(t)
-        except Exception as error:
-            raise simulator_error(name, "start", t, error) from error
     apart = distributed_level(design)
     traffic = start_post(design, apart) if apart else None
     y = consistent_outputs(leaves, simulators, t, root.starts, traffic)
@@ -273,10 +269,8 @@ def consistent_outputs(
                     value if drive.gain == 1.0 and drive.offset == 0.0 else drive.gain * value + drive.offset
                 )
         known.add(leaf)
-        try:
+        with blame(wiring.names[leaf], "output", t):
             y[leaf] = output_array(simulators[leaf].output(t, u), len(wiring.models[leaf].outputs))
-        except Exception as error:
-            raise simulator_error(wiring.names[leaf], "output", t, error) from error
 
     for leaf, model in enumerate(wiring.models):
         if any(not port.feedthrough for port in model.outputs):
@@ -332,11 +326,9 @@ def consistent_outputs(
             continue
         if not waiting:
             break
-        for leaf, simulator in waiting:  # everyone agrees: initialisation is left together
-            try:
+        for leaf, simulator in waiting:  # all agree: initialisation is left together
+            with blame(wiring.names[leaf], "start", t):
                 simulator.ready()
-            except Exception as error:
-                raise simulator_error(wiring.names[leaf], "start", t, error) from error
         waiting = []
     else:
         raise ConvergenceError(

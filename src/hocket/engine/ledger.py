@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 from hocket.coupling.power_accounts import SELF_KEPT, Account, accounts_by_child
 from hocket.coupling.wiring import OWN, Wiring
 from hocket.engine.protocol import LiveLevel
+from hocket.engine.simulator_calls import blame
 from hocket.errors import Fault, SimulatorError
 from hocket.model.composite import as_level
 from hocket.model.extrapolators import value_at
@@ -29,7 +30,8 @@ from hocket.simulators.state_space import StateSpace
 
 LEDGER = -3
 """In place of a child's number, in what is recorded."""
-GIVEN, TAKEN, GAINED = range(3)
+GAINED = 2
+"""The third of the COLUMNS."""
 NOT = -1
 """In place of an account inside: there is none."""
 COLUMNS = ("given", "taken", "gained")
@@ -232,7 +234,7 @@ class Ledger:
         return {number: side.state() for number, side in enumerate(self.sides)}
 
     def save_child(self, level: LiveLevel, child: int) -> dict[int, State]:
-        """Return the accounts of a child that may go back within the step."""
+        """Return the accounts of a child that may roll back within the step."""
         for number in self.of.get(child, ()):
             self.sides[number].saved_y = _newest_output(level, self.sides[number])
         return {number: self.sides[number].state() for number in self.of.get(child, ())}
@@ -328,7 +330,7 @@ def _reported_slope(level: LiveLevel, side: RunningAccount) -> float:
 
 
 def check_stored_energies(stored: Mapping[str, float], t: float) -> None:
-    """Refuse to start where a simulator stores what is no number."""
+    """Refuse to start where a simulator stores what is not a number."""
     faults = [
         Fault(
             f"`{path}` says that it stores {value} J",
@@ -352,9 +354,6 @@ def stored_energies(root: LiveLevel) -> dict[str, float]:
             found |= stored_energies(simulator)
             continue
         if tells_energy(simulator):
-            try:
+            with blame(root.name(child), "energy", root.clock.time(root.ticks[child])):
                 found[root.name(child)] = float(simulator.energy())
-            except Exception as error:
-                t = root.clock.time(root.ticks[child])
-                raise root.child_error(child, "energy", t, error) from error
     return found

@@ -1,13 +1,12 @@
 """What passes from host to host, counted where it happens: whenever something is stepped, read or fed.
 
 In:  the steps, readings and feedings of a run, one after the other
-Out: messages and bytes per pair of hosts; nothing is taken back when simulators go back
+Out: messages and bytes per pair of hosts; nothing is taken back when simulators roll back
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import accumulate
 from typing import Any
 
 import hocket._native as _native
@@ -25,7 +24,7 @@ def level_post(level: LiveLevel, start: Post) -> Post:
 def hand_over(post: Post, to: _native.Level) -> None:
     """Tell a native level of its links, and of each child which inputs and outputs they are about."""
     models, drives = post.wiring.models, post.wiring.drives
-    first = [0, *accumulate(len(model.outputs) for model in models)]
+    first = post.wiring.first_outputs
     number = {pair: index for index, pair in enumerate(post.used)}
     links = [[first[child] + port for child, port in nodes] for nodes in post.used.values()]
     members: list[_native.Member] = []

@@ -1,4 +1,4 @@
-"""Opening: a tree of plans becomes a tree of live levels.
+"""Opening: a tree of plans becomes a tree of live levels, each a simulator for the level around it.
 
 In:  a PlanTree and a clock
 Out: a Level whose simulators are open; what was opened is closed again if one fails
@@ -9,14 +9,53 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from hocket.engine.level_simulator import LevelSimulator
+import numpy as np
+
+from hocket.engine.initialise import initialise, levels_of
+from hocket.engine.reference.level import Level
 from hocket.errors import HocketError, SimulatorError
-from hocket.model.clock import Clock
+from hocket.model.clock import Clock, seconds
 from hocket.model.composite import Composite
-from hocket.model.protocols import Model, Simulator, can_return_early
+from hocket.model.protocols import Array, Model, Simulator, can_return_early
 from hocket.plan import tries
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, clock_of
+
+
+class LevelSimulator(Level):
+    """A level that is started and stepped from outside; its clock counts the ticks of the whole tree."""
+
+    def start(self, t: float) -> None:
+        """Go to the initial state, consistent over all levels; own inputs have their start values."""
+        clock = Clock(self.clock.tick, seconds(t))
+        for level in levels_of(self):
+            level.clock = level.memory.clock = clock
+        initialise(self, t)
+
+    def output(self, t: float, u: Array) -> Array:
+        """Return the outputs at t; what was exchanged before is left alone."""
+        before = [(level, level.memory.save(), level.inputs, level.offered) for level in levels_of(self)]
+        try:
+            return self.outputs_at(self.tick_at(t), self._pad_inputs(u))
+        finally:
+            for level, memory, inputs, offered in before:
+                level.memory.restore(memory)
+                level.inputs, level.offered = inputs, offered
+
+    def step(self, t: float, h: float, u: Array) -> float:
+        """Advance by h, a whole number of own steps."""
+        tick = self.tick_at(t)
+        self.advance(tick, self.tick_at(t + h) - tick, self._pad_inputs(u))
+        return t + h
+
+    def slope(self, t: float, u: Array) -> Array:
+        """Return the slopes of the outputs at t."""
+        return self.newest_outputs(2, np.shape(u)[2:])
+
+    def _pad_inputs(self, u: Array) -> Array:
+        padded = np.zeros((self.degree + 1, len(self.starts), *np.shape(u)[2:]))
+        padded[: len(u)] = u
+        return padded
 
 
 def open_composite(composite: Composite) -> LevelSimulator:
@@ -54,7 +93,7 @@ def open_level(design: PlanTree, clock: Clock, degree: int = 0, sloped: bool = F
         raise
     for simulator in children if tries(design.plan.step) else ():
         if can_return_early(simulator):
-            simulator.early = True  # it may stop where it likes: the level goes back
+            simulator.early = True  # it may stop where it likes: the level rolls back
     level.children = children
     level.ticks = [0] * len(children)
     level.ledger.link_inner_accounts(level)

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 from hocket.coupling.wiring import Wiring
 from hocket.engine.memory import ExchangeMemory
-from hocket.errors import SimulatorError
 from hocket.model.clock import Clock
 from hocket.model.protocols import Array
 from hocket.plan import Adapt, Body, Plan, Repeat
@@ -72,9 +71,6 @@ class LiveLevel(Protocol):
 
     def slopes_of(self, child: int, tick: int, u: Array) -> Array:
         """Return the time derivatives of the outputs of a child."""
-
-    def child_error(self, child: int, call: str, t: float, error: Exception) -> SimulatorError:
-        """Return an error that says which simulator failed, in which call, when."""
 
     def call_child(self, call: str, child: int, *arguments: Any) -> Any:
         """Save or restore a child."""

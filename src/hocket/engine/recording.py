@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -73,28 +72,12 @@ class SampleTable:
         return f"{index:03}-{readable}.arrow"
 
 
-class Recorder(Protocol):
-    """Keeps rows. The engine calls it between macro steps, always from one thread."""
-
-    def open(self, tables: Sequence[SampleTable]) -> None:
-        """Get ready for blocks of these tables; called once, first."""
-
-    def write(self, table: int, block: Array) -> None:
-        """Keep rows of the table with that index.
-
-        The block has one row per time and 1 + columns columns, the first of which is the time in
-        seconds. It is valid only during the call. It is kept whole or, if this raises, not at all.
-        """
-
-    def close(self) -> None:
-        """Let go of everything held; what was written stays."""
-
-
 class ArrowRecorder:
     """Writes each table to `folder/samples` as an Arrow IPC stream, each block as one record batch.
 
-    A file is open only while a block is appended, so a thousand tables need no thousand file handles,
-    and the system has every block as soon as `write` returns.
+    It is called between macro steps, always from one thread. A file is open only while a block is appended,
+    so a thousand tables need no thousand file handles, and the system has every block as soon as `write`
+    returns.
     """
 
     def __init__(self, folder: Path | str):
@@ -104,6 +87,7 @@ class ArrowRecorder:
         self._ends: list[int] = []
 
     def open(self, tables: Sequence[SampleTable]) -> None:
+        """Get ready for blocks of these tables; called once, first."""
         samples = self.folder / SAMPLES
         try:
             samples.mkdir(parents=True, exist_ok=True)
@@ -120,6 +104,10 @@ class ArrowRecorder:
             self._schemas.append(schema)
 
     def write(self, table: int, block: Array) -> None:
+        """Keep rows of the table with that index: whole or, if this raises, not at all.
+
+        The block has one row per time and 1 + columns columns, the first of which is the time in seconds.
+        """
         if not len(block):
             return
         path, schema = self._paths[table], self._schemas[table]
@@ -135,6 +123,7 @@ class ArrowRecorder:
             raise write_error(path, error, "; all rows written before are kept") from error
 
     def close(self) -> None:
+        """Let go of everything held; what was written stays."""
         # An Arrow stream needs no end mark: it may end with its file.
         self._paths, self._schemas, self._ends = [], [], []
 

@@ -57,7 +57,7 @@ def choose_tables(
     """Return the tables to keep, before anything is opened; with `ledger` also accounts of power bonds.
 
     A pattern with wildcards selects outputs at any depth, unless a level on the way does not record them;
-    an exact path always counts, and may also name an input. The indices of `x[1]` are no wildcard. Accounts
+    an exact path always counts, and may name an input. The indices of `x[1]` are not a wildcard. Accounts
     count where a pattern is about them, by its begin or its end: `joint.*`, `*.gained`. `ledger` keeps those
     that are chosen so, and all of them where none is.
     """
@@ -203,13 +203,10 @@ def _row_interval(level: PlanTree, clock: Clock, every: Every) -> int:
     if every <= step:
         return 1
     if every % step:
-        raise ScenarioError(
-            f"rows every {format_duration(every)} do not fall on the steps of {format_duration(step)}"
-            + (f" of `{level.path}`" if level.path else ""),
-            where="every",
-            expected="a multiple of the step",
-            hint=format_duration(step * (every // step)),
-        )
+        whose = f" of `{level.path}`" if level.path else ""
+        what = f"the output interval {format_duration(every)} is not a multiple of the step"
+        hint = format_duration(step * (every // step))
+        raise ScenarioError(f"{what} {format_duration(step)}{whose}", "every", "a multiple of the step", hint)
     return clock.ticks(every)
 
 

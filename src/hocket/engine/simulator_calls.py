@@ -7,6 +7,8 @@ Out: arrays that can be trusted, or a SimulatorError with name, call and time
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,15 @@ def simulator_error(name: str, call: str, t: float, error: Exception) -> Simulat
         fault = error.faults[0]
         return SimulatorError(fault.what, where=where, expected=fault.expected, hint=fault.hint)
     return SimulatorError(f"`{name}` raised {type(error).__name__}: {error}", where=where)
+
+
+@contextmanager
+def blame(name: str, call: str, t: float) -> Iterator[None]:
+    """Give what a simulator raises in a call its name, the call and the time."""
+    try:
+        yield
+    except Exception as error:
+        raise simulator_error(name, call, t, error) from error
 
 
 def _raising_line(error: Exception) -> str:

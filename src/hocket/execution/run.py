@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -21,9 +21,8 @@ from hocket.errors import Fault, ScenarioError
 from hocket.execution.session import EngineName, Execution, Job, Progress, pause_collector
 from hocket.files.experiments import ExperimentLike, as_experiment
 from hocket.files.run_folder import Run, RunFolder
-from hocket.model.arguments import expect, expect_call, expect_folder
+from hocket.model.arguments import expect, expect_call, expect_folder, is_positive, is_whole
 from hocket.model.clock import Duration, format_duration, seconds
-from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connections
 from hocket.planning.parameters import with_parameters
@@ -135,9 +134,7 @@ def experiment_to_run(
     if stop is not None:
         experiment = replace(experiment, stop=_duration(stop, "stop"))
     if step is not None:
-        level = experiment.composite
-        how = level.orchestrator, level.extrapolation, level.start, level.sampled
-        experiment = replace(experiment, composite=Composite(level.scenario, step, *how))
+        experiment = replace(experiment, composite=experiment.composite.with_changes(step=step))
     if every is not None:
         experiment = replace(experiment, every="micro" if every == "micro" else _duration(every, "every"))
     if experiment.stop is None:
@@ -186,12 +183,8 @@ def _job(experiment: Experiment, record: Iterable[str] | None, ledger: bool) -> 
     undriven = [port.name for port in experiment.composite.inputs if port.start is None]
     if undriven:
         hint = f'drive it by a source, or give it a start value: "{undriven[0]} = 0"'
-        raise ScenarioError(
-            [
-                Fault(f"nothing drives the input `{name}` of the scenario", "inputs", "", hint)
-                for name in undriven
-            ]
-        )
+        what = "nothing drives the input `{}` of the scenario"
+        raise ScenarioError([Fault(what.format(name), "inputs", "", hint) for name in undriven])
     assert experiment.stop is not None
     steps = whole_steps(experiment.start, experiment.stop, design.composite.step)
     more = [experiment.every] if isinstance(experiment.every, Fraction) else []
@@ -220,13 +213,8 @@ def whole_steps(start: Fraction, stop: Fraction, step: Fraction) -> int:
 
 
 def _check_choices(engine: str, threads: int | None, realtime: float | None) -> None:
-    if engine not in ("native", "interpreter"):
-        raise ScenarioError(f"there is no engine `{engine}`", "engine", '"native" or "interpreter"')
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
-        raise ScenarioError(
-            f"`threads` cannot be {threads!r}", "threads", "a whole number above zero, or None"
-        )
-    number = isinstance(realtime, int | float) and not isinstance(realtime, bool)
-    if realtime is not None and not (number and 0.0 < realtime < math.inf):
-        expected = "a number above zero: 1 keeps pace with the clock"
-        raise ScenarioError(f"`realtime` cannot be {realtime!r}", "realtime", expected)
+    expect(engine in get_args(EngineName), "engine", engine, '"native" or "interpreter"')
+    counted = threads is None or is_whole(threads, 1)
+    expect(counted, "threads", threads, "a whole number above zero, or None")
+    paced = realtime is None or is_positive(realtime)
+    expect(paced, "realtime", realtime, "a number above zero: 1 keeps pace with the clock")

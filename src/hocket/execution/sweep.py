@@ -19,7 +19,7 @@ from hocket.execution.run import experiment_to_run, run_experiment, vary_experim
 from hocket.execution.session import LOOK_INTERVAL, Progress, interruptible
 from hocket.files.experiments import ExperimentLike
 from hocket.files.run_folder import Run
-from hocket.model.arguments import expect, expect_call, expect_folder
+from hocket.model.arguments import expect, expect_call, expect_folder, is_whole
 from hocket.model.clock import Duration
 from hocket.model.experiment import Experiment
 
@@ -172,12 +172,9 @@ def _check_sweep_arguments(
     sets = [parameters] if isinstance(parameters, Mapping) else list(parameters)
     for one in sets:
         expect(isinstance(one, Mapping), "parameters", one, expected)
-    if errors not in ("raise", "return"):
-        raise ScenarioError(f"`errors` cannot be {errors!r}", "errors", '"raise" or "return"')
-    if workers is not None and (not isinstance(workers, int) or workers < 1):
-        raise ScenarioError(
-            f"`workers` cannot be {workers!r}", "workers", "a whole number above zero, or None"
-        )
+    expect(errors in ("raise", "return"), "errors", errors, '"raise" or "return"')
+    counted = workers is None or is_whole(workers, 1)
+    expect(counted, "workers", workers, "a whole number above zero, or None")
     return sets
 
 

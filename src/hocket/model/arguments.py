@@ -1,21 +1,25 @@
 """What a call was given: whether it is of the kind that was asked for.
 
 In:  a value, and what was expected
-Out: nothing, or a ScenarioError that says so
+Out: nothing, or a fault that says so
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from os import PathLike
+from typing import Any
 
-from hocket.errors import ScenarioError
+from hocket.errors import Fault, ScenarioError, suggest_nearest
+
+_NAME = re.compile(r"[^\W\d][\w-]*")
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a finite number; true and false are none."""
+    """Return whether a value is a finite number; true and false are not numbers."""
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -29,10 +33,37 @@ def is_whole(value: object, least: int = 0) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
-def expect(fits: bool, name: str, value: object, expected: str, hint: str = "") -> None:
-    """Refuse the value of an argument that does not fit."""
+def expect(fits: bool, name: str, value: object, expected: str, hint: str = "", where: str = "") -> None:
+    """Refuse the value of an argument that does not fit; `where` it stands, if its name does not say that."""
     if not fits:
-        raise ScenarioError(f"`{name}` cannot be {value!r:.60}", name, expected, hint)
+        raise ScenarioError(f"`{name}` cannot be {value!r:.60}", where or name, expected, hint)
+
+
+def choice_faults(name: str, value: object, known: Sequence[str], where: str = "") -> Iterator[Fault]:
+    """Yield a fault where the value of an option is not one of those that are known."""
+    if value not in known:
+        words = " or ".join(f'"{word}"' for word in known)
+        hint = suggest_nearest(str(value), known, listing=False)
+        yield Fault(f"`{name}` cannot be {value!r:.60}", where or name, words, hint)
+
+
+def set_fields(frozen: Any, **values: Any) -> None:
+    """Set fields of a frozen dataclass, from its own constructor."""
+    for name, value in values.items():
+        object.__setattr__(frozen, name, value)
+
+
+def check_names(named: object, kind: str, example: str, models: Collection[str] = ()) -> None:
+    """Refuse parts of a scenario without names, and names that are not words or belong to models already."""
+    where = f"{kind}s"
+    if not isinstance(named, Mapping):
+        raise ScenarioError(f"the {kind}s of a scenario have names", where, example)
+    for name in named:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            expected = "letters, digits, _ and -, no dots: dots join paths"
+            raise ScenarioError(f"`{name}` cannot name a {kind}", where, expected)
+        if name in models:
+            raise ScenarioError(f"`{name}` names a {kind} and a model", where, "names that differ")
 
 
 def normalise_record(record: object) -> tuple[str, ...]:
@@ -46,7 +77,7 @@ def normalise_record(record: object) -> tuple[str, ...]:
 
 
 def expect_folder(value: object) -> None:
-    """Refuse a `folder` that names none."""
+    """Refuse a `folder` that is not the path of one."""
     fits = value is None or isinstance(value, str) or (isinstance(value, PathLike) and not _binary(value))
     expect(fits, "folder", value, "the path of a folder, or None")
 
@@ -56,5 +87,5 @@ def _binary(path: PathLike[str] | PathLike[bytes]) -> bool:
 
 
 def expect_call(name: str, value: object, arguments: str) -> None:
-    """Refuse what is to be called later, and cannot."""
+    """Refuse what is to be called later and cannot be."""
     expect(value is None or callable(value), name, value, f"a function of {arguments}, or None")

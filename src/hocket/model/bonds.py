@@ -6,15 +6,12 @@ Out: frozen data
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from hocket.errors import ScenarioError, suggest_nearest
-from hocket.model.arguments import is_positive
-
-_NAME = re.compile(r"[^\W\d][\w-]*")
+from hocket.model.arguments import check_names, expect, is_positive
 
 Balance: TypeAlias = Literal["inversion", "energy"]
 
@@ -24,9 +21,9 @@ class Bond:
     """A pair of connections that carries power: an effort one way, a flow the other.
 
     `effort` and `flow` are the inputs that the two drive: `Bond("mass.force", "spring.speed")`. Their product
-    is the power, counted from who gives the effort to who gives the flow; `reverse` counts it the other way,
-    where the signs of the ports are such. Both sides keep an account of it, in `unit`. `balance` lets both
-    agree on the power of each step: see docs/energy.md.
+    is the power, counted from what gives the effort to what gives the flow; `reverse` counts it the other
+    way, where the signs of the ports are such. Both sides keep an account of it, in `unit`. `balance` lets
+    both agree on the power of each step: see docs/energy.md.
     """
 
     effort: str
@@ -41,31 +38,18 @@ class Bond:
         where = f"bond of `{self.effort}` and `{self.flow}`"
         if not isinstance(self.effort, str) or not isinstance(self.flow, str):
             raise ScenarioError("a bond is made of two inputs", where, 'Bond("mass.force", "spring.speed")')
-        if self.balance not in (None, *get_args(Balance)):
-            raise ScenarioError(
-                f"`balance` cannot be {self.balance!r}",
-                where,
-                '"inversion", "energy", or None',
-                suggest_nearest(str(self.balance), get_args(Balance)),
-            )
-        if not isinstance(self.unit, str):
-            raise ScenarioError(f"`unit` is {self.unit!r}", where, 'a unit such as "W", or "" for none')
-        if not isinstance(self.reverse, bool):
-            raise ScenarioError(f"`reverse` is {self.reverse!r}", where, "True or False")
-        if not is_positive(self.eps):
-            raise ScenarioError(f"`eps` is {self.eps!r}", where, "a number above 0")
+        hint = suggest_nearest(str(self.balance), get_args(Balance))
+        known = self.balance in (None, *get_args(Balance))
+        expect(known, "balance", self.balance, '"inversion", "energy", or None', hint, where)
+        expect(isinstance(self.unit, str), "unit", self.unit, 'a unit such as "W", or "" for none', "", where)
+        expect(isinstance(self.reverse, bool), "reverse", self.reverse, "True or False", "", where)
+        expect(is_positive(self.eps), "eps", self.eps, "a number above 0", "", where)
 
 
 def named_bonds(bonds: Mapping[str, Bond], models: Collection[str]) -> dict[str, Bond]:
-    """Return bonds by name; raises ScenarioError for what is none."""
-    if not isinstance(bonds, Mapping):
-        expected = '{"joint": Bond("mass.force", "spring.speed")}'
-        raise ScenarioError("the bonds of a scenario have names", "bonds", expected)
+    """Return bonds by name; raises ScenarioError for what is not a bond."""
+    check_names(bonds, "bond", '{"joint": Bond("mass.force", "spring.speed")}', models)
     for name, bond in bonds.items():
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise ScenarioError(f"`{name}` cannot name a bond", "bonds", "letters, digits, _ and -, no dots")
-        if name in models:
-            raise ScenarioError(f"`{name}` names a bond and a model", "bonds", "names that differ")
         if not isinstance(bond, Bond):
-            raise ScenarioError(f"`{name}` is no bond but {bond!r:.60}", "bonds", "Bond(effort, flow)")
+            raise ScenarioError(f"`{name}` is not a bond but {bond!r:.60}", "bonds", "Bond(effort, flow)")
     return dict(bonds)

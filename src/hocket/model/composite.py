@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard, run
 
 from hocket.errors import ScenarioError
 from hocket.model import registry
+from hocket.model.arguments import set_fields
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Extrapolator, Simulator, is_extrapolator
@@ -99,7 +100,7 @@ def algorithm_layers(orchestrator: Any) -> Iterator[Any]:
 
 
 class CapabilityRequest(NamedTuple):
-    """What an algorithm asks of simulators of its level: a capability, of whom, why, what is lost without."""
+    """What an algorithm asks of simulators of its level: a capability, of which, why, what is lost."""
 
     capability: str
     sims: tuple[str, ...]
@@ -158,15 +159,15 @@ class Composite:
         orchestrator = _resolve_word(orchestrator, "orchestrators", "orchestrator", is_orchestrator)
         if start not in ("window", "cold"):
             raise ScenarioError(f"`start` cannot be {start!r}", "start", '"window" or "cold"')
-        for name, value in (
-            ("scenario", _resolve_extrapolations(scenario)),
-            ("step", length),
-            ("orchestrator", orchestrator),
-            ("extrapolation", extrapolation),
-            ("start", start),
-            ("sampled", sampled),
-        ):
-            object.__setattr__(self, name, value)
+        set_fields(
+            self,
+            scenario=_resolve_extrapolations(scenario),
+            step=length,
+            orchestrator=orchestrator,
+            extrapolation=extrapolation,
+            start=start,
+            sampled=sampled,
+        )
 
     def with_scenario(self, scenario: Scenario) -> Composite:
         """Return the same level around another scenario."""
@@ -232,7 +233,9 @@ def _resolve_word(given: Any, kind: registry.Kind, key: str, is_one: Callable[[o
         return registry.look_up(kind, given)
     if not is_one(given):
         words = ", ".join(f'"{word}"' for word in registry.names(kind))
-        raise ScenarioError(f"`{given!r:.60}` is no {key}", key, f"an object such as `Jacobi()`, or {words}")
+        raise ScenarioError(
+            f"`{given!r:.60}` is not an {key}", key, f"an object such as `Jacobi()`, or {words}"
+        )
     return given
 
 

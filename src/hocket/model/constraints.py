@@ -1,4 +1,4 @@
-"""Couplings that are no assignments: equations between ports that hold at all times.
+"""Couplings that are not assignments: equations between ports that hold at all times.
 
 In:  texts such as `left.x = right.x`
 Out: frozen data; what the equations mean is worked out in equations.py
@@ -7,14 +7,13 @@ Out: frozen data; what the equations mean is worked out in equations.py
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model.arguments import check_names, set_fields
 
-_NAME = re.compile(r"[^\W\d][\w-]*")
 _EXAMPLE = '["left.x = right.x", "left.F + right.F = 0"]'
 _KEYS = ("equations", "rates", "mu", "determines")
 
@@ -38,9 +37,8 @@ class Constraint:
         faults = [*self._argument_faults()]
         if faults:
             raise ScenarioError(faults)
-        object.__setattr__(self, "equations", tuple(self.equations))
-        object.__setattr__(self, "rates", dict(self.rates))
-        object.__setattr__(self, "determines", tuple(self.determines))
+        equations, determines = tuple(self.equations), tuple(self.determines)
+        set_fields(self, equations=equations, rates=dict(self.rates), determines=determines)
 
     def _argument_faults(self) -> list[Fault]:
         if isinstance(self.equations, str) or not all(isinstance(each, str) for each in self.equations):
@@ -63,20 +61,8 @@ class Constraint:
 
 def named_constraints(written: Mapping[str, Any], models: Collection[str] = ()) -> dict[str, Constraint]:
     """Return constraints from what was written: a Constraint, equations, or a table of its parts."""
-    if not isinstance(written, Mapping):
-        raise ScenarioError(
-            "the constraints of a scenario have names", "constraints", f'{{"link": {_EXAMPLE}}}'
-        )
-    made: dict[str, Constraint] = {}
-    for name, each in written.items():
-        where = f"constraints.{name}"
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            expected = "letters, digits, _ and -, no dots"
-            raise ScenarioError(f"`{name}` cannot name a constraint", "constraints", expected)
-        if name in models:
-            raise ScenarioError(f"`{name}` names a constraint and a model", where, "names that differ")
-        made[name] = _constraint(each, where)
-    return made
+    check_names(written, "constraint", f'{{"link": {_EXAMPLE}}}', models)
+    return {name: _constraint(each, f"constraints.{name}") for name, each in written.items()}
 
 
 def _constraint(each: Any, where: str) -> Constraint:

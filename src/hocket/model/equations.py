@@ -109,12 +109,12 @@ class Equation:
 def _parse_equation(text: str) -> Equation:
     where = f"equation `{text}`"
     if not isinstance(text, str):
-        raise ScenarioError(f"`{text!r:.60}` is no equation", expected=_EXAMPLE)
+        raise ScenarioError(f"`{text!r:.60}` is not an equation", expected=_EXAMPLE)
     quoted = _QUOTED.findall(text)
     numbers = iter(range(len(quoted)))
     sides = _QUOTED.sub(lambda _: f" {_PLACE.format(next(numbers))} ", text).split("=")
     if len(sides) != 2 or not all(side.strip() for side in sides):
-        what = f"`{text}` is no equation"
+        what = f"`{text}` is not an equation"
         raise ScenarioError(what, expected=f"two sides and one `=` between them: {_EXAMPLE}")
     if "`" in "".join(sides):
         raise ScenarioError("a backtick without its partner", where, "odd names in backticks")
@@ -153,7 +153,7 @@ class _EquationParser:
         try:
             return ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError):
-            hint = "names that are no plain words stand in backticks: `` `left-arm.x` ``"
+            hint = "names that are not plain words stand in backticks: `` `left-arm.x` ``"
             what = f"`{text.strip()}` cannot be read"
             raise ScenarioError(what, self.where, "numbers, ports, + - * / ** and functions", hint) from None
 
@@ -209,8 +209,8 @@ class _EquationParser:
                 return self.term(operand)
             case ast.UnaryOp(ast.USub(), operand):
                 return _negative(self.term(operand))
-            case ast.BinOp(left, operator, right) if type(operator) in _OPERATORS:
-                return _OPERATORS[type(operator)](self.term(left), self.term(right))
+            case ast.BinOp(left, operator, right) if type(operator) in _RULES:
+                return _binary(operator, self.term(left), self.term(right))
             case ast.Call(ast.Name(name), [argument], []) if name in FUNCTIONS:
                 return _function(name, self.term(argument))
             case ast.Call(ast.Name(name), _, _):
@@ -238,49 +238,32 @@ def _negative(term: Term) -> Term:
     return evaluate
 
 
-def _sum(one: Term, other: Term) -> Term:
-    def evaluate(duals: Sequence[Dual]) -> Dual:
-        (x, dx), (y, dy) = one(duals), other(duals)
-        return x + y, dx + dy
-
-    return evaluate
-
-
-def _difference(one: Term, other: Term) -> Term:
-    def evaluate(duals: Sequence[Dual]) -> Dual:
-        (x, dx), (y, dy) = one(duals), other(duals)
-        return x - y, dx - dy
-
-    return evaluate
+def _quotient(x: Value, dx: Value, y: Value, dy: Value) -> Dual:
+    if isinstance(y, float) and y == 0.0:
+        return math.nan, math.nan
+    quotient = x / y
+    return quotient, (dx - quotient * dy) / y
 
 
-def _product(one: Term, other: Term) -> Term:
-    def evaluate(duals: Sequence[Dual]) -> Dual:
-        (x, dx), (y, dy) = one(duals), other(duals)
-        return x * y, dx * y + x * dy
-
-    return evaluate
+def _power(x: Value, dx: Value, y: Value, dy: Value) -> Dual:
+    value = _or_nan(math.pow, x, y)
+    rate = y * _or_nan(math.pow, x, y - 1.0) * dx if dx != 0.0 and y != 0.0 else 0.0
+    return value, rate + (value * _or_nan(math.log, x) * dy if dy != 0.0 else 0.0)
 
 
-def _quotient(one: Term, other: Term) -> Term:
-    def evaluate(duals: Sequence[Dual]) -> Dual:
-        (x, dx), (y, dy) = one(duals), other(duals)
-        if isinstance(y, float) and y == 0.0:
-            return math.nan, math.nan
-        quotient = x / y
-        return quotient, (dx - quotient * dy) / y
+_RULES: Mapping[type[ast.operator], Callable[[Value, Value, Value, Value], Dual]] = {
+    ast.Add: lambda x, dx, y, dy: (x + y, dx + dy),
+    ast.Sub: lambda x, dx, y, dy: (x - y, dx - dy),
+    ast.Mult: lambda x, dx, y, dy: (x * y, dx * y + x * dy),
+    ast.Div: _quotient,
+    ast.Pow: _power,
+}
+"""What an operator makes of two dual numbers."""
 
-    return evaluate
 
-
-def _power(one: Term, other: Term) -> Term:
-    def evaluate(duals: Sequence[Dual]) -> Dual:
-        (x, dx), (y, dy) = one(duals), other(duals)
-        value = _or_nan(math.pow, x, y)
-        rate = y * _or_nan(math.pow, x, y - 1.0) * dx if dx != 0.0 and y != 0.0 else 0.0
-        return value, rate + (value * _or_nan(math.log, x) * dy if dy != 0.0 else 0.0)
-
-    return evaluate
+def _binary(operator: ast.operator, one: Term, other: Term) -> Term:
+    rule = _RULES[type(operator)]
+    return lambda duals: rule(*one(duals), *other(duals))
 
 
 def _function(name: str, term: Term) -> Term:
@@ -291,12 +274,3 @@ def _function(name: str, term: Term) -> Term:
         return _or_nan(function, x), (_or_nan(derivative, x) * dx if dx != 0.0 else 0.0)
 
     return evaluate
-
-
-_OPERATORS: Mapping[type[ast.operator], Callable[[Term, Term], Term]] = {
-    ast.Add: _sum,
-    ast.Sub: _difference,
-    ast.Mult: _product,
-    ast.Div: _quotient,
-    ast.Pow: _power,
-}

@@ -32,7 +32,7 @@ class Experiment:
     composite: Composite
     start: Fraction = Fraction(0)
     stop: Fraction | None = None
-    """None: whoever runs it must say."""
+    """None: the caller of `run` must say."""
     every: Fraction | Literal["micro"] | None = None
     """The output interval; None: every macro step."""
     name: str = ""

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from hocket.errors import ScenarioError
-from hocket.model.arguments import is_number, is_whole
+from hocket.model.arguments import expect, is_number, is_whole
 from hocket.model.protocols import Array, Sample, Value
 
 
@@ -55,16 +54,22 @@ def interpolate_samples(samples: Sequence[Sample]) -> list[Value]:
     return newton(nodes, table)
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """The newest value, held."""
+class _Extrapolator:
+    """An extrapolator that fits values only, and remembers nothing from step to step."""
 
-    samples = 1
-    degree = 0
+    __slots__ = ()
     slopes = False
 
     def start(self, y0: Value) -> Value:
         """Keep no memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold(_Extrapolator):
+    """The newest value, held."""
+
+    samples = 1
+    degree = 0
 
     def fit(self, samples: Sequence[Sample], w: Value) -> tuple[list[Value], Value]:
         """Return the newest value."""
@@ -72,15 +77,11 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Latch:
+class Latch(_Extrapolator):
     """The newest value not later than the start of the step: what a sampled device sees, and shows."""
 
     samples = 2
     degree = 0
-    slopes = False
-
-    def start(self, y0: Value) -> Value:
-        """Keep no memory."""
 
     def fit(self, samples: Sequence[Sample], w: Value) -> tuple[list[Value], Value]:
         """Return the value at the start of the step, though a later one may be known."""
@@ -89,24 +90,19 @@ class Latch:
 
 
 @dataclass(frozen=True, slots=True)
-class Polynomial:
+class Polynomial(_Extrapolator):
     """The polynomial of this degree through the newest samples; fewer samples give a lower degree."""
 
     degree: Annotated[int, "0 to 8"]
-    slopes = False
 
     def __post_init__(self) -> None:
-        if not is_whole(self.degree) or self.degree > 8:
-            what = f"a polynomial of degree {self.degree!s:.60} cannot be fitted"
-            raise ScenarioError(what, expected="0 to 8")
+        fits = is_whole(self.degree) and self.degree <= 8
+        expect(fits, "degree", self.degree, "0 to 8", where="Polynomial")
 
     @property
     def samples(self) -> int:
         """One more than the degree."""
         return self.degree + 1
-
-    def start(self, y0: Value) -> Value:
-        """Keep no memory."""
 
     def fit(self, samples: Sequence[Sample], w: Value) -> tuple[list[Value], Value]:
         """Return Newton's polynomial."""
@@ -114,23 +110,20 @@ class Polynomial:
 
 
 @dataclass(frozen=True, slots=True)
-class Hermite:
+class Hermite(_Extrapolator):
     """Through the newest samples and their slopes: with one sample a tangent, with two a cubic."""
 
     samples: Annotated[int, "1 to 4, each with its slope"] = 1
     slopes = True
 
     def __post_init__(self) -> None:
-        if not 1 <= self.samples <= 4:
-            raise ScenarioError(f"a Hermite polynomial through {self.samples} samples", expected="1 to 4")
+        fits = is_whole(self.samples, 1) and self.samples <= 4
+        expect(fits, "samples", self.samples, "1 to 4", where="Hermite")
 
     @property
     def degree(self) -> int:
         """Two conditions per sample."""
         return 2 * self.samples - 1
-
-    def start(self, y0: Value) -> Value:
-        """Keep no memory."""
 
     def fit(self, samples: Sequence[Sample], w: Value) -> tuple[list[Value], Value]:
         """Return Newton's polynomial with every node doubled."""
@@ -148,7 +141,7 @@ class Hermite:
 
 
 @dataclass(frozen=True, slots=True)
-class Nepce:
+class Nepce(_Extrapolator):
     """A filtered hold: w' = alpha w + (1 - alpha) y (Glumac & Kovacic, equation 45).
 
     alpha = 0 is the hold; small negative values often beat it.
@@ -157,11 +150,9 @@ class Nepce:
     alpha: Annotated[float, "the weight of the past; 0 is the hold"]
     samples = 1
     degree = 0
-    slopes = False
 
     def __post_init__(self) -> None:
-        if not is_number(self.alpha):
-            raise ScenarioError(f"`alpha` is {self.alpha!r:.60}", "Nepce", "a finite number")
+        expect(is_number(self.alpha), "alpha", self.alpha, "a finite number", where="Nepce")
 
     def start(self, y0: Value) -> Value:
         """Begin settled at the first value."""
@@ -174,7 +165,7 @@ class Nepce:
 
 
 @dataclass(frozen=True, slots=True)
-class BalanceCorrection:
+class BalanceCorrection(_Extrapolator):
     """The newest value, held, and what the last hold fell short of, handed on.
 
     u = y + alpha (mean of y over the last step - y before), the error taken against the uncorrected hold
@@ -185,14 +176,9 @@ class BalanceCorrection:
     alpha: Annotated[float, "the part that is handed on of what the last hold fell short of"] = 1.0
     samples = 2
     degree = 0
-    slopes = False
 
     def __post_init__(self) -> None:
-        if not is_number(self.alpha):
-            raise ScenarioError(f"`alpha` is {self.alpha!r:.60}", "BalanceCorrection", "a finite number")
-
-    def start(self, y0: Value) -> Value:
-        """Keep no memory."""
+        expect(is_number(self.alpha), "alpha", self.alpha, "a finite number", where="BalanceCorrection")
 
     def fit(self, samples: Sequence[Sample], w: Value) -> tuple[list[Value], Value]:
         """Return the corrected value; nothing is known to be short at a cold start."""

@@ -1,4 +1,4 @@
-"""Who runs where: the machines of a scenario, and what a message between them costs.
+"""Which model runs where: the machines of a scenario, and what a message between them costs.
 
 In:  names of models per host; latency, bandwidth and header of the links
 Out: frozen data, and what is wrong with it beside the models of a scenario
@@ -6,14 +6,14 @@ Out: frozen data, and what is wrong with it beside the models of a scenario
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, ScenarioError, list_names, suggest_nearest
+from hocket.model.arguments import expect, is_positive, is_whole, set_fields
 from hocket.model.clock import Duration, seconds
 
 HEADER = 40
@@ -39,15 +39,12 @@ class Link:
             late = seconds(latency)
         except ValueError as error:
             raise ScenarioError(str(error), "latency") from None
-        if late < 0:
-            raise ScenarioError(f"a latency of {latency}", "latency", "a duration, or 0")
-        if bandwidth is not None and not (bandwidth > 0.0 and math.isfinite(bandwidth)):
-            raise ScenarioError(f"a bandwidth of {bandwidth!r}", "bandwidth", "bytes per second, above 0")
-        if not isinstance(header, int) or isinstance(header, bool) or header < 0:
-            raise ScenarioError(f"a header of {header!r}", "header", "bytes, a whole number")
-        object.__setattr__(self, "latency", late)
-        object.__setattr__(self, "bandwidth", None if bandwidth is None else float(bandwidth))
-        object.__setattr__(self, "header", header)
+        limited = bandwidth is None or is_positive(bandwidth)
+        expect(late >= 0, "latency", latency, "a duration, or 0")
+        expect(limited, "bandwidth", bandwidth, "bytes per second, above 0")
+        expect(is_whole(header), "header", header, "bytes, a whole number")
+        rate = None if bandwidth is None else float(bandwidth)
+        set_fields(self, latency=late, bandwidth=rate, header=header)
 
     def seconds(self, messages: float, size: float) -> float:
         """Return how long so many messages take one after the other, of so many bytes in all."""
@@ -96,9 +93,8 @@ class Hosts:
                 faults.append(Fault(f"there is no link {pair!r}", "hosts.links", "two hosts: from, to", hint))
         if faults:
             raise ScenarioError(faults)
-        object.__setattr__(self, "models", MappingProxyType(kept))
-        object.__setattr__(self, "link", link or Link())
-        object.__setattr__(self, "links", MappingProxyType(dict(links or {})))
+        pairs = MappingProxyType(dict(links or {}))
+        set_fields(self, models=MappingProxyType(kept), link=link or Link(), links=pairs)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Hosts) and self._facts() == other._facts()
@@ -133,10 +129,9 @@ class Hosts:
         ]
         nowhere = [name for name in known if name not in placed]
         if nowhere and not found:  # a misspelt name leaves its model on none
-            listed = ", ".join(f"`{name}`" for name in nowhere[:8])
-            more = f" and {len(nowhere) - 8} more" if len(nowhere) > 8 else ""
-            hint = f"add it to one of {', '.join(f'`{host}`' for host in self.models)}"
-            found.append(Fault(f"{listed}{more} is on no host", "hosts", "every model on a host", hint))
+            hint = f"add it to one of {list_names(self.models, 8)}"
+            what = f"{list_names(nowhere, 8)} is on no host"
+            found.append(Fault(what, "hosts", "every model on a host", hint))
         return found
 
     @staticmethod

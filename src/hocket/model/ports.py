@@ -1,7 +1,7 @@
-"""What is coupled with what: ports, connections, scenarios, and the protocols every part is written against.
+"""Ports: the inputs and outputs of a model, with their units and start values.
 
-In:  names, units and recipes of simulators
-Out: frozen data; nothing is opened here
+In:  texts such as `force [N] = 0.5`
+Out: frozen data
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Port:
     type: PortType = "real"
     """What its numbers mean; all travel as float64, whole numbers exactly up to 2^53."""
     held: bool = False
-    """Of a real: it changes at events only. It is never extrapolated, as what is no real."""
+    """Of a real: it changes at events only. Like what is not a real, it is never extrapolated."""
 
     @property
     def discrete(self) -> bool:

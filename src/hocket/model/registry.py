@@ -145,7 +145,7 @@ def words(kind: Kind) -> dict[str, Any]:
 
 
 def load_all(kind: Kind) -> Iterator[tuple[str, Any]]:
-    """Yield every name with what stands behind it; a package that is broken is told to whoever names it."""
+    """Yield every name with what stands behind it; a package that is broken is reported where it is named."""
     for name in names(kind):
         try:
             yield name, load(kind, name)

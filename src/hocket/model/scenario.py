@@ -1,12 +1,11 @@
-"""What is coupled with what: ports, connections, scenarios, and the protocols every part is written against.
+"""What is coupled with what: models, connections between their ports, and what is seen from outside.
 
-In:  names, units and recipes of simulators
+In:  models by name, connections as paths
 Out: frozen data; nothing is opened here
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -14,14 +13,12 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from hocket.errors import ScenarioError
-from hocket.model.arguments import normalise_record
+from hocket.model.arguments import check_names, normalise_record, set_fields
 from hocket.model.bonds import Bond, named_bonds
 from hocket.model.constraints import Constraint, named_constraints
 from hocket.model.hosts import Hosts
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Extrapolator, Model, is_model
-
-_NAME = re.compile(r"[^\W\d][\w-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,7 @@ class Scenario:
 
     `connections` may be given as `{"right.force": "left.force"}` (input: output), as Connections or as
     (source, target) pairs. `record` lists the ports to keep, as paths with wildcards. `bonds` names pairs of
-    connections that carry power, `constraints` equations between ports that are no assignments, `hosts` the
+    connections that carry power, `constraints` equations between ports that are not assignments, `hosts` the
     machines that models live on. `inserted` tells which pass of the compiler made a model or a connection.
     """
 
@@ -109,30 +106,23 @@ class Scenario:
         hosts: Hosts | Mapping[str, Any] | None = None,
         inserted: Mapping[str, Insertion] | None = None,
     ):
-        if not isinstance(models, Mapping):
-            raise ScenarioError(
-                "the models of a scenario have names", expected='{"left": left, "right": right}'
-            )
+        check_names(models, "model", '{"left": left, "right": right}')
         for name, model in models.items():
-            if not isinstance(name, str) or not _NAME.fullmatch(name):
-                expected = "letters, digits, _ and -, no dots: dots join paths"
-                raise ScenarioError(f"`{name}` cannot name a model", expected=expected)
             if not is_model(model):
-                raise ScenarioError(
-                    f"`{name}` is no model but {model!r:.60}", expected="such as a StateSpace(...)"
-                )
-        for name, value in (
-            ("models", MappingProxyType(dict(models))),
-            ("connections", tuple(_connections(connections))),
-            ("inputs", parse_ports(inputs)),
-            ("outputs", parse_ports(outputs)),
-            ("record", normalise_record(record)),
-            ("bonds", MappingProxyType(named_bonds(bonds or {}, models))),
-            ("constraints", MappingProxyType(named_constraints(constraints or {}, models))),
-            ("hosts", Hosts.of(hosts) if hosts else None),
-            ("inserted", MappingProxyType(dict(inserted or {}))),
-        ):
-            object.__setattr__(self, name, value)
+                what = f"`{name}` is not a model but {model!r:.60}"
+                raise ScenarioError(what, expected="such as a StateSpace(...)")
+        set_fields(
+            self,
+            models=MappingProxyType(dict(models)),
+            connections=tuple(_connections(connections)),
+            inputs=parse_ports(inputs),
+            outputs=parse_ports(outputs),
+            record=normalise_record(record),
+            bonds=MappingProxyType(named_bonds(bonds or {}, models)),
+            constraints=MappingProxyType(named_constraints(constraints or {}, models)),
+            hosts=Hosts.of(hosts) if hosts else None,
+            inserted=MappingProxyType(dict(inserted or {})),
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Scenario):

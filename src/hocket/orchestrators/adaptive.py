@@ -16,17 +16,17 @@ from numbers import Real
 from typing import Annotated, Literal, TypeAlias, get_args
 
 from hocket.coupling.power_accounts import energy_unit
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, ScenarioError
+from hocket.model.arguments import choice_faults
 from hocket.model.clock import seconds
 from hocket.model.composite import (
     CapabilityRequest,
     Orchestrator,
     OrchestratorTraits,
-    is_orchestrator,
     traits_of,
 )
 from hocket.model.scenario import Scenario
-from hocket.orchestrators.explicit import WrappingOrchestrator
+from hocket.orchestrators.explicit import WrappingOrchestrator, require_rollback
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.plan import Adapt, Control, Estimate, Plan
 from hocket.plan.plan import Note, NoteKind
@@ -48,8 +48,8 @@ class Adaptive(WrappingOrchestrator):
 
     `estimate`: "defect", how far outputs are from where the samples before led (with Iterate: what was
     predicted against what was corrected); "orders", how far an extrapolation of one degree more would be,
-    known before the step, so that nobody goes back; "energy", what the level's power bonds gained or lost in
-    the step, in sum and in their unit (Sadjina 2017); "richardson", against two half steps, of outputs only:
+    known before the step, so that nothing rolls back; "energy", what the level's power bonds gained or lost
+    in the step, in sum and in their unit (Sadjina 2017); "richardson", against two half steps, of outputs:
     what hides in states and shows later is missed (a force seen as a position). The error counts `per` "unit"
     of time or per "step". Steps are multiples of `quantum`, a part of the level's step such as "1/1024", and
     begin with `first` of it. `rejects`: whether steps are taken back (None: where all can).
@@ -73,24 +73,20 @@ class Adaptive(WrappingOrchestrator):
             object.__setattr__(self, name, _as_fraction(getattr(self, name)))
 
     def _option_faults(self) -> Iterator[Fault]:
-        if not is_orchestrator(self.inner):
-            yield Fault(f"`{self.inner!r:.60}` is no orchestrator", "inner", "an object: `Jacobi()`")
-        elif traits_of(self.inner).adaptive:
+        faults = [*self._inner_faults()]
+        yield from faults
+        if not faults and traits_of(self.inner).adaptive:
             yield Fault("a step control of a step control", "inner", "the algorithm of one step")
-        for name, known in (("estimate", get_args(Estimate)), ("controller", tuple(GAINS)), ("per", PER)):
-            value = getattr(self, name)
-            if value not in known:
-                hint = suggest_nearest(str(value), known)
-                yield Fault(
-                    f"`{name}` cannot be {value!r}", name, " or ".join(f'"{word}"' for word in known), hint
-                )
+        yield from choice_faults("estimate", self.estimate, get_args(Estimate))
+        yield from choice_faults("controller", self.controller, tuple(GAINS))
+        yield from choice_faults("per", self.per, PER)
         if self.rejects and self.estimate == "orders":
             yield Fault(
                 '"orders" knows the error before the step: nothing is rejected', "rejects", "False, or None"
             )
         if self.rejects is False and self.estimate == "richardson":
-            what = '"richardson" makes every step twice and goes back in between: it takes steps back too'
-            yield Fault(what, "rejects", "True, or None", 'estimate="defect", which needs no going back')
+            what = '"richardson" makes every step twice and rolls back in between: it takes steps back too'
+            yield Fault(what, "rejects", "True, or None", 'estimate="defect", which needs no rollback')
 
     def _number_faults(self) -> Iterator[Fault]:
         if not isinstance(self.tolerance, Real) or not 0.0 < self.tolerance < math.inf:
@@ -134,12 +130,12 @@ class Adaptive(WrappingOrchestrator):
         unit = self._tolerance_unit(scenario) if self.estimate == "energy" else ""
         made: Plan = self.inner.plan(scenario)
         stuck = [name for name, model in scenario.models.items() if not model.capabilities.rollback]
-        rejects = self._may_reject(stuck)
+        rejects = self._may_reject(scenario, stuck)
         how = self.estimate, self.per == "unit", GAINS[self.controller]
         control = Control(self.tolerance, *how, self.quantum, self.first, Fraction(1), rejects, unit=unit)
         notes = list(made.notes)
         if stuck and not rejects and self.estimate != "orders":
-            text = f"`{stuck[0]}` cannot go back: a step with too large an error stays, the next is shorter"
+            text = f"`{stuck[0]}` cannot roll back: a step with too large an error stays, the next is shorter"
             notes.append(Note(text, NoteKind.ROLLBACK, stuck[0]))
         return replace(made, step=(Adapt(made.step, control),), notes=tuple(notes))
 
@@ -155,17 +151,13 @@ class Adaptive(WrappingOrchestrator):
             raise ScenarioError(what, "orchestrator", "one `unit` for all bonds of the level", hint)
         return units[0] if self.per == "unit" else energy_unit(units[0])
 
-    def _may_reject(self, stuck: list[str]) -> bool:
+    def _may_reject(self, scenario: Scenario, stuck: list[str]) -> bool:
         if self.estimate == "orders":
             return False
-        if stuck and (self.rejects or self.estimate == "richardson"):
-            what = "steps are made twice" if self.estimate == "richardson" else "steps are taken back"
-            raise ScenarioError(
-                f"{what}, and `{stuck[0]}` cannot go back",
-                where="orchestrator",
-                expected="simulators with save() and restore(), FMUs with canGetAndSetFMUstate",
-                hint='estimate="orders", or rejects=False with "defect"; `Replay`, replay = true in a file',
-            )
+        if self.rejects or self.estimate == "richardson":
+            why = "steps are made twice" if self.estimate == "richardson" else "steps are taken back"
+            hint = 'estimate="orders", or rejects=False with "defect"; `Replay`, replay = true in a file'
+            require_rollback(scenario, stuck, why, hint)
         return not stuck if self.rejects is None else self.rejects
 
 

@@ -1,7 +1,7 @@
 """Asynchronous: no common steps; the simulator that is furthest behind goes next.
 
 In:  a Scenario, how often each simulator steps
-Out: a Plan: a turn for each, taken by whoever is furthest behind (Liang et al. 2011; Hafner 2021, fig. 2.14)
+Out: a Plan: turns, taken by the one that is furthest behind (Liang et al. 2011; Hafner 2021, fig. 2.14)
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 from hocket.coupling.wiring import wire
-from hocket.model.composite import CapabilityRequest, OrchestratorTraits
+from hocket.model.composite import CapabilityRequest, InputsMode, OrchestratorTraits, OutputsMode
 from hocket.model.scenario import Scenario
-from hocket.orchestrators.explicit import ExplicitOrchestrator
+from hocket.orchestrators.explicit import ExplicitOrchestrator, step_body
 from hocket.orchestrators.multirate import GivenRates, check_rates, group_by_rate, rate_needs
-from hocket.plan import Body, Feed, Next, Plan, Read, Step, Times
+from hocket.plan import Body, Next, Plan, Times
 
 
 @dataclass(frozen=True, init=False)
@@ -33,18 +32,16 @@ class Asynchronous(ExplicitOrchestrator):
         self,
         rates: Mapping[str, int],
         *,
-        outputs: Literal["stale", "consistent"] = "consistent",
-        inputs: Literal["clean", "delayed"] = "clean",
+        outputs: OutputsMode = "consistent",
+        inputs: InputsMode = "clean",
     ):
         object.__setattr__(self, "rates", check_rates(rates))
-        object.__setattr__(self, "outputs", outputs)
-        object.__setattr__(self, "inputs", inputs)
-        self.__post_init__()
+        super().__init__(outputs=outputs, inputs=inputs)
 
     @property
     def traits(self) -> OrchestratorTraits:
         """No common step."""
-        return self._describe("asynchronous", "sequential, who is furthest behind", rates=self.rates)
+        return self._describe("asynchronous", "sequential, the furthest behind first", rates=self.rates)
 
     def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
         """Yield short steps of the fast ones."""
@@ -54,17 +51,10 @@ class Asynchronous(ExplicitOrchestrator):
         """Return the plan of one step."""
         groups = group_by_rate(scenario, self.rates, nested=False)
         turns = tuple(
-            _turn_body(scenario, sim, Fraction(1, group.rate)) for group in groups for sim in group.sims
+            step_body(scenario, [sim], Fraction(1, group.rate)) for group in groups for sim in group.sims
         )
         steps: Body = (Next(turns),)
         if len(groups) == 1:  # all equally often: one after the other
             once = tuple(instruction for turn in turns for instruction in turn)
             steps = once if groups[0].rate == 1 else (Times(groups[0].rate, once),)
         return self._plan_around(scenario, wire(scenario), steps)
-
-
-def _turn_body(scenario: Scenario, sim: str, part: Fraction) -> Body:
-    model = scenario.models[sim]
-    fed: Body = (Feed(sim),) if model.inputs else ()
-    read: Body = (Read(sim),) if model.outputs else ()
-    return (*fed, Step(sim, part), *read)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from fractions import Fraction
+from typing import Annotated, Any, get_args
 
 from hocket.coupling.feedthrough import Feedthrough, Round
 from hocket.coupling.wiring import Wiring
-from hocket.errors import ScenarioError
+from hocket.errors import Fault, ScenarioError, list_names
+from hocket.model.arguments import choice_faults
 from hocket.model.composite import (
     CapabilityRequest,
     DemandingOrchestrator,
@@ -21,10 +23,12 @@ from hocket.model.composite import (
     OrchestratorTraits,
     OutputsMode,
     Schedule,
+    is_orchestrator,
     traits_of,
 )
 from hocket.model.scenario import Scenario
-from hocket.plan import Admit, Body, Feed, Instruction, Plan, Read, Record, Solve, Together, Try
+from hocket.plan import Admit, Body, Feed, Instruction, Plan, Read, Record, Solve, Step, Together, Try
+from hocket.plan.instructions import WHOLE
 from hocket.plan.plan import Note, NoteKind
 
 
@@ -42,13 +46,12 @@ class ExplicitOrchestrator:
     inputs: Annotated[InputsMode, "when a new input from outside begins to act"] = "clean"
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("outputs", self.outputs, ("stale", "consistent")),
-            ("inputs", self.inputs, ("clean", "delayed")),
-        ):
-            if value not in known:
-                words = " or ".join(f'"{word}"' for word in known)
-                raise ScenarioError(f"`{name}` cannot be {value!r}", expected=words)
+        faults = [
+            *choice_faults("outputs", self.outputs, get_args(OutputsMode)),
+            *choice_faults("inputs", self.inputs, get_args(InputsMode)),
+        ]
+        if faults:
+            raise ScenarioError(faults)
 
     def _describe(self, schedule: Schedule, words: str, **more: Any) -> OrchestratorTraits:
         """Return the traits of such an algorithm."""
@@ -91,19 +94,32 @@ def evaluation_body(graph: Feedthrough, rounds: list[Round]) -> Body:
             ports = tuple(graph.name(node) for node in turn.loop)
             body.append(Solve(tuple(names[child] for child in turn.read), ports))
         else:
-            body.append(in_parallel(Feed(names[child]) for child in turn.feed))
-            body.append(in_parallel(Read(names[child]) for child in turn.read))
+            body += in_parallel(Feed(names[child]) for child in turn.feed)
+            body += in_parallel(Read(names[child]) for child in turn.read)
     return tuple(body)
 
 
-def in_parallel(alike: Iterable[Instruction]) -> Instruction:
-    """Return instructions that may run side by side as one."""
+def in_parallel(alike: Iterable[Instruction]) -> Body:
+    """Return instructions that may run side by side as at most one."""
     bodies: tuple[Body, ...] = tuple((instruction,) for instruction in alike)
-    return bodies[0][0] if len(bodies) == 1 else Together(bodies)
+    return (Together(bodies),) if len(bodies) > 1 else bodies[0] if bodies else ()
+
+
+def step_body(scenario: Scenario, sims: Iterable[str], part: Fraction = WHOLE, read: bool = True) -> Body:
+    """Return the step of simulators side by side: all are fed, step, and are read unless that comes later."""
+    listed = list(sims)
+    fed = in_parallel(Feed(sim) for sim in listed if scenario.models[sim].inputs)
+    stepped = in_parallel(Step(sim, part) for sim in listed)
+    return (*fed, *stepped, *(read_body(scenario, listed) if read else ()))
+
+
+def read_body(scenario: Scenario, sims: Iterable[str]) -> Body:
+    """Return how the outputs of simulators are read; those without any need not."""
+    return in_parallel(Read(sim) for sim in sims if scenario.models[sim].outputs)
 
 
 def _refresh_slopes(wiring: Wiring) -> Body:
-    """Let slopes follow the values just exchanged: all who tell slopes are fed and read again."""
+    """Let slopes follow the values just exchanged: all that tell slopes are fed and read again."""
     told = {
         drive.child
         for drives in wiring.drives
@@ -114,15 +130,11 @@ def _refresh_slopes(wiring: Wiring) -> Body:
         and drive.extrapolation.slopes
     }
     names = [wiring.names[child] for child in sorted(told) if wiring.models[child].inputs]
-    return (
-        (in_parallel(Feed(name) for name in names), in_parallel(Read(name) for name in names))
-        if names
-        else ()
-    )
+    return (*in_parallel(Feed(name) for name in names), *in_parallel(Read(name) for name in names))
 
 
 def _early_stoppers(scenario: Scenario) -> tuple[list[str], list[str]]:
-    """Return who may end a step early, and who could not go back to meet them there."""
+    """Return what may end a step early, and what cannot roll back and meet it there."""
     able = {name: model.capabilities for name, model in scenario.models.items()}
     early = [name for name, capability in able.items() if capability.stops_early]
     return early, [
@@ -132,8 +144,8 @@ def _early_stoppers(scenario: Scenario) -> tuple[list[str], list[str]]:
 
 def _early_stop_note(early: list[str], fixed: list[str]) -> Note:
     text = (
-        f"`{early[0]}` may stop inside a step, at an event; `{fixed[0]}` cannot go back or change its step, "
-        f"so `{early[0]}` goes on alone from there, where it can"
+        f"`{early[0]}` may stop inside a step, at an event; `{fixed[0]}` cannot roll back or change its step,"
+        f" so `{early[0]}` goes on alone from there, where it can"
     )
     return Note(text, NoteKind.EARLY_END, early[0])
 
@@ -169,3 +181,17 @@ class WrappingOrchestrator:
         """Yield what the algorithm inside asks for."""
         if isinstance(self.inner, DemandingOrchestrator):
             yield from self.inner.needs(scenario)
+
+    def _inner_faults(self) -> Iterator[Fault]:
+        """Yield why the algorithm inside cannot be one."""
+        if not is_orchestrator(self.inner):
+            yield Fault(f"`{self.inner!r:.60}` is not an orchestrator", "inner", "an object: `Jacobi()`")
+
+
+def require_rollback(scenario: Scenario, sims: Iterable[str], why: str, hint: str) -> None:
+    """Raise ScenarioError where simulators whose steps are made again cannot roll back."""
+    stuck = [sim for sim in sims if not scenario.models[sim].capabilities.rollback]
+    if stuck:
+        expected = "simulators with save() and restore(), FMUs with canGetAndSetFMUstate"
+        what = f"{why}, and {list_names(stuck, 6)} cannot roll back"
+        raise ScenarioError(what, "orchestrator", expected, hint)

@@ -1,4 +1,4 @@
-"""Gauss-Seidel: one after the other; who comes later interpolates what is already known.
+"""Gauss-Seidel: one after the other; what comes later interpolates what is already known.
 
 In:  a Scenario and an order, or the wish to find one
 Out: a Plan: feed, step, read for each in turn
@@ -14,10 +14,10 @@ from typing import Annotated, Literal, TypeAlias
 from hocket.coupling.graph import least_feedback_order, strong_components
 from hocket.coupling.wiring import OWN, Wiring, wire
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model.composite import OrchestratorTraits
+from hocket.model.composite import InputsMode, OrchestratorTraits, OutputsMode
 from hocket.model.scenario import Scenario
-from hocket.orchestrators.explicit import ExplicitOrchestrator, in_parallel
-from hocket.plan import Feed, Instruction, Plan, Read, Step
+from hocket.orchestrators.explicit import ExplicitOrchestrator, step_body
+from hocket.plan import Plan
 
 Order: TypeAlias = Literal["auto"] | tuple[str | tuple[str, ...], ...]
 
@@ -26,26 +26,22 @@ Order: TypeAlias = Literal["auto"] | tuple[str | tuple[str, ...], ...]
 class GaussSeidel(ExplicitOrchestrator):
     """The sequential algorithm. A group inside the order, as in `["a", ["b", "c"]]`, steps together."""
 
-    order: Annotated[Order, "who steps when", 'a list of models: ["a", ["b", "c"]], or "auto"'] = "auto"
+    order: Annotated[Order, "which steps when", 'a list of models: ["a", ["b", "c"]], or "auto"'] = "auto"
 
     def __init__(
         self,
         order: Literal["auto"] | Sequence[str | Sequence[str]] = "auto",
         *,
-        outputs: Literal["stale", "consistent"] = "consistent",
-        inputs: Literal["clean", "delayed"] = "clean",
+        outputs: OutputsMode = "consistent",
+        inputs: InputsMode = "clean",
     ):
         listed = isinstance(order, Sequence) and all(isinstance(group, Sequence) for group in order)
         if order != "auto" and (isinstance(order, str) or not listed):
             expected = '"auto", or a list of names and groups'
-            raise ScenarioError(f"`{order!s:.60}` is no order", "order", expected)
-        groups = (
-            order if isinstance(order, str) else tuple(g if isinstance(g, str) else tuple(g) for g in order)
-        )
-        object.__setattr__(self, "order", groups)
-        object.__setattr__(self, "outputs", outputs)
-        object.__setattr__(self, "inputs", inputs)
-        self.__post_init__()
+            raise ScenarioError(f"`{order!s:.60}` is not an order", "order", expected)
+        groups = tuple(group if isinstance(group, str) else tuple(group) for group in order)
+        object.__setattr__(self, "order", "auto" if order == "auto" else groups)
+        super().__init__(outputs=outputs, inputs=inputs)
 
     @property
     def traits(self) -> OrchestratorTraits:
@@ -57,36 +53,26 @@ class GaussSeidel(ExplicitOrchestrator):
         """Return the plan of one step."""
         wiring = wire(scenario)
         groups = best_order(wiring) if self.order == "auto" else self._order_groups(scenario)
-        steps: list[Instruction] = []
-        for group in groups:
-            fed = [name for name in group if scenario.models[name].inputs]
-            read = [name for name in group if scenario.models[name].outputs]
-            steps += [in_parallel(Feed(name) for name in fed)] if fed else []
-            steps.append(in_parallel(Step(name) for name in group))
-            steps += [in_parallel(Read(name) for name in read)] if read else []
+        steps = (instruction for group in groups for instruction in step_body(scenario, group))
         return self._plan_around(scenario, wiring, tuple(steps))
 
     def _order_groups(self, scenario: Scenario) -> list[tuple[str, ...]]:
         groups = [(group,) if isinstance(group, str) else group for group in self.order]
-        named = [name for group in groups for name in group]
+        named = Counter(name for group in groups for name in group)
+        models = scenario.models
         faults = [
             Fault(
-                f"the order names `{name}`, which is no model",
-                "order",
-                "",
-                suggest_nearest(name, scenario.models),
+                f"the order names `{name}`, which is not a model", "order", hint=suggest_nearest(name, models)
             )
             for name in named
-            if name not in scenario.models
+            if name not in models
         ]
-        faults += [Fault("the order has an empty group", "order") for group in groups if not group]
-        faults += [
-            Fault(f"the order names `{n}` twice", "order")
-            for n, count in sorted(Counter(named).items())
-            if count > 1
-        ]
-        known = set(named)
-        faults += [Fault(f"the order leaves out `{n}`", "order") for n in scenario.models if n not in known]
+        wrong = (
+            *("has an empty group" for group in groups if not group),
+            *(f"names `{name}` twice" for name, count in sorted(named.items()) if count > 1),
+            *(f"leaves out `{name}`" for name in models if name not in named),
+        )
+        faults += [Fault(f"the order {what}", "order") for what in wrong]
         if faults:
             raise ScenarioError(faults)
         return groups

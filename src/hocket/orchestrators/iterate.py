@@ -20,26 +20,13 @@ from hocket.model.composite import (
     CapabilityRequest,
     Orchestrator,
     OrchestratorTraits,
-    is_orchestrator,
     traits_of,
 )
 from hocket.model.scenario import Scenario
-from hocket.orchestrators.explicit import WrappingOrchestrator, loop_note
+from hocket.orchestrators.explicit import WrappingOrchestrator, loop_note, require_rollback
 from hocket.orchestrators.jacobi import Jacobi
-from hocket.plan import (
-    Accelerator,
-    Admit,
-    Body,
-    Plan,
-    QuasiNewton,
-    Record,
-    Repeat,
-    Restore,
-    Save,
-    Step,
-    Try,
-    walk,
-)
+from hocket.plan import Admit, Body, Plan, Record, Repeat, Restore, Save, Step, Try, walk
+from hocket.plan.accelerators import Accelerator, QuasiNewton
 from hocket.plan.plan import NoteKind
 
 
@@ -62,19 +49,19 @@ class Iterate(WrappingOrchestrator):
     ] = QuasiNewton()  # noqa: RUF009 - it is frozen
 
     def __post_init__(self) -> None:
-        faults = []
-        if not is_orchestrator(self.inner):
-            faults.append(Fault(f"`{self.inner!r:.60}` is no orchestrator", "inner", "an object: `Jacobi()`"))
-        elif traits_of(self.inner).iterates:
+        faults = [*self._inner_faults()]
+        if not faults and traits_of(self.inner).iterates:
             faults.append(Fault("an iteration of an iteration", "inner", "the algorithm of one sweep"))
-        elif traits_of(self.inner).adaptive:
+        elif not faults and traits_of(self.inner).adaptive:
             hint = "step control around it: `Adaptive(Iterate(...))`"
             faults.append(Fault("an iteration of steps of all lengths", "inner", "one step", hint))
         if self.tolerance is not None and not (is_number(self.tolerance) and self.tolerance > 0.0):
             what = f"a tolerance of {self.tolerance!r} is never met"
             faults.append(Fault(what, "tolerance", "a number above 0, or None for a fixed number of sweeps"))
         if not is_whole(self.at_most, 1) or self.at_most >= 2**31:
-            faults.append(Fault(f"`at_most` is {self.at_most!r}", "at_most", "a whole number from 1 to 2^31"))
+            faults.append(
+                Fault(f"`at_most` is {self.at_most!r}", "at_most", "a whole number from 1 to 2^31 - 1")
+            )
         led: Any = self.accelerate
         if isinstance(led, str):
             try:
@@ -82,7 +69,9 @@ class Iterate(WrappingOrchestrator):
             except ScenarioError as error:
                 faults += [replace(fault, where="accelerate") for fault in error.faults]
         elif not isinstance(led, Accelerator | None):
-            faults.append(Fault(f"`{led!r:.60}` is no accelerator", "accelerate", "a word such as `aitken`"))
+            faults.append(
+                Fault(f"`{led!r:.60}` is not an accelerator", "accelerate", "a word such as `aitken`")
+            )
         if faults:
             raise ScenarioError(faults)
         object.__setattr__(self, "accelerate", led)
@@ -111,7 +100,8 @@ class Iterate(WrappingOrchestrator):
         whole = made.step[0].body if isinstance(made.step[0], Try) else made.step
         before, sweep, after = _split_body(whole)
         sims = tuple(dict.fromkeys(i.sim for _, i in walk(sweep) if isinstance(i, Step)))
-        _check_sweep_rollback(scenario, sims)
+        hint = "an explicit algorithm; `Replay(model)`, or replay = true in a file, for those cheap enough"
+        require_rollback(scenario, sims, "an iteration makes steps again", hint)
         repeated = Repeat((Restore(sims), *sweep), self.tolerance, self.at_most, self.accelerator)
         step: Body = (*before, Save(sims), repeated, *after)
         notes = [
@@ -137,17 +127,3 @@ def _split_body(body: Body) -> tuple[Body, Body, Body]:
     while end > begin and isinstance(body[end - 1], (Admit, Record)):
         end -= 1
     return body[:begin], body[begin:end], body[end:]
-
-
-def _check_sweep_rollback(scenario: Scenario, sims: tuple[str, ...]) -> None:
-    stuck = [sim for sim in sims if not scenario.models[sim].capabilities.rollback]
-    if stuck:
-        listed = ", ".join(f"`{sim}`" for sim in stuck[:6]) + (
-            f" and {len(stuck) - 6} more" if len(stuck) > 6 else ""
-        )
-        raise ScenarioError(
-            f"an iteration makes steps again, and {listed} cannot go back",
-            where="orchestrator",
-            expected="simulators with save() and restore(), FMUs with canGetAndSetFMUstate",
-            hint="an explicit algorithm; `Replay(model)`, or replay = true in a file, for those cheap enough",
-        )

@@ -1,6 +1,6 @@
 """Multirate: within one level some step more often than others.
 
-In:  a Scenario, how often each simulator steps, and who goes first
+In:  a Scenario, how often each simulator steps, and which goes first
 Out: a Plan: steps of the slow ones, and within each of them several of the fast ones
 
 Slowest first and fastest first: Gear and Wells 1984; the compound step: Verhoeven et al. 2006 (Hafner 2021,
@@ -9,7 +9,7 @@ sections 2.4, 3.5 and 5.8.2). More than two rates nest, as in Striebel 2006.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -17,10 +17,16 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from hocket.coupling.wiring import Wiring, wire
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model.composite import CapabilityRequest, OrchestratorTraits, as_level
+from hocket.model.arguments import choice_faults, set_fields
+from hocket.model.composite import CapabilityRequest, InputsMode, OrchestratorTraits, OutputsMode, as_level
 from hocket.model.scenario import Scenario
-from hocket.orchestrators.explicit import ExplicitOrchestrator, in_parallel
-from hocket.plan import Body, Feed, Instruction, Plan, Read, Restore, Save, Step, Times
+from hocket.orchestrators.explicit import (
+    ExplicitOrchestrator,
+    read_body,
+    require_rollback,
+    step_body,
+)
+from hocket.plan import Body, Plan, Restore, Save, Times
 
 Rates: TypeAlias = tuple[tuple[str, int], ...]
 """Names with their rates; those not named have 1."""
@@ -39,7 +45,7 @@ class RateGroup(NamedTuple):
 
 
 def check_rates(given: Any) -> Rates:
-    """Return rates as hashable pairs; raises ScenarioError with all that are no whole numbers."""
+    """Return rates as hashable pairs; raises ScenarioError with all that are not whole numbers."""
     if not isinstance(given, Mapping):
         what = f"rates are given by name, not as {given!r:.60}"
         raise ScenarioError(what, "rates", 'a whole number for each fast simulator: {"fast": 10}')
@@ -58,7 +64,7 @@ def check_rates(given: Any) -> Rates:
 
 
 def group_by_rate(scenario: Scenario, rates: Rates, *, nested: bool) -> list[RateGroup]:
-    """Return who steps how often, the slowest first; `nested`: each rate is a multiple of slower ones."""
+    """Return simulators by rate, the slowest first; `nested`: each rate is a multiple of slower ones."""
     faults = list(_rate_faults(scenario, rates))
     given = dict(rates)
     found: dict[int, list[str]] = {}
@@ -85,7 +91,7 @@ def _rate_faults(scenario: Scenario, rates: Rates) -> Iterator[Fault]:
         model = scenario.models.get(name)
         if model is None:
             hint = suggest_nearest(name, scenario.models)
-            yield Fault(f"there is a rate for `{name}`, which is no model", "rates", "", hint)
+            yield Fault(f"there is a rate for `{name}`, which is not a model", "rates", "", hint)
         elif rate > 1 and as_level(model) is None and not model.capabilities.variable_step:
             yield Fault(
                 f"`{name}` is to make {rate} steps per step, and it accepts only whole ones",
@@ -108,12 +114,6 @@ def _grid_faults(groups: list[RateGroup]) -> Iterator[Fault]:
             )
 
 
-def quote_names(sims: list[str]) -> str:
-    """Return names for a message."""
-    more = f" and {len(sims) - 6} more" if len(sims) > 6 else ""
-    return ", ".join(f"`{sim}`" for sim in sims[:6]) + more
-
-
 Scheme: TypeAlias = Literal["slowest-first", "fastest-first", "compound"]
 _FIRST = {
     "slowest-first": "slowest first",
@@ -128,33 +128,28 @@ class Multirate(ExplicitOrchestrator):
 
     "slowest-first": the slow ones make their step with extrapolated inputs, then the fast ones theirs with
     what the slow ones came to. "fastest-first": the fast ones first. "compound": the fast ones predict with
-    one long step, the slow ones step with that, then the fast ones go back and make their short steps; they
-    must be able to roll back. Each rate is a multiple of the slower ones. Equal rates step together.
+    one long step, the slow ones step with that, then the fast ones roll back and make their short steps.
+    Each rate is a multiple of the slower ones. Equal rates step together.
 
     Outputs that only slower ones listen to are read when these step, the others after each step.
     """
 
     rates: GivenRates = ()
-    scheme: Annotated[Scheme, "who first"] = "slowest-first"
+    scheme: Annotated[Scheme, "which first"] = "slowest-first"
 
     def __init__(
         self,
         rates: Mapping[str, int],
         scheme: Scheme = "slowest-first",
         *,
-        outputs: Literal["stale", "consistent"] = "consistent",
-        inputs: Literal["clean", "delayed"] = "clean",
+        outputs: OutputsMode = "consistent",
+        inputs: InputsMode = "clean",
     ):
-        known = get_args(Scheme)
-        if scheme not in known:
-            words = ", ".join(f'"{word}"' for word in known)
-            hint = suggest_nearest(scheme, known) if isinstance(scheme, str) else ""
-            raise ScenarioError(f"`scheme` cannot be {scheme!r:.60}", "scheme", f"one of {words}", hint)
-        object.__setattr__(self, "rates", check_rates(rates))
-        object.__setattr__(self, "scheme", scheme)
-        object.__setattr__(self, "outputs", outputs)
-        object.__setattr__(self, "inputs", inputs)
-        self.__post_init__()
+        faults = [*choice_faults("scheme", scheme, get_args(Scheme))]
+        if faults:
+            raise ScenarioError(faults)
+        set_fields(self, rates=check_rates(rates), scheme=scheme)
+        super().__init__(outputs=outputs, inputs=inputs)
 
     @property
     def traits(self) -> OrchestratorTraits:
@@ -169,7 +164,7 @@ class Multirate(ExplicitOrchestrator):
             name for name, rate in self.rates if rate > max(1, min(rates.values())) and name in rates
         )
         if self.scheme == "compound" and any(rate > 1 for rate in rates.values()):
-            why = "the fast ones predict with one long step, and go back"
+            why = "the fast ones predict with one long step, and roll back"
             yield CapabilityRequest("rollback", again, why)
 
     def plan(self, scenario: Scenario) -> Plan:
@@ -177,7 +172,10 @@ class Multirate(ExplicitOrchestrator):
         wiring = wire(scenario)
         groups = group_by_rate(scenario, self.rates, nested=True)
         if self.scheme == "compound":
-            _check_compound_rollback(scenario, groups)
+            fast = [sim for group in groups[1:] for sim in group.sims]
+            why = "a compound step is made again by the fast ones"
+            hint = 'scheme "slowest-first", which needs no rollback; `Replay`, replay = true in a file'
+            require_rollback(scenario, fast, why, hint)
         return self._plan_around(scenario, wiring, _BodyWriter(scenario, wiring, groups, self.scheme).body())
 
 
@@ -198,8 +196,8 @@ class _BodyWriter:
         part, times = Fraction(1, group.rate), group.rate // around
         heard = self._driving_simulators(number) if times > 1 else set(group.sims)
         own = (
-            *self._step_body(group.sims, part),
-            *self._read_body(sim for sim in group.sims if sim in heard),
+            *step_body(self.scenario, group.sims, part, read=False),
+            *read_body(self.scenario, (sim for sim in group.sims if sim in heard)),
         )
         faster = self.body(number + 1, group.rate)
         once: Body = {
@@ -207,28 +205,18 @@ class _BodyWriter:
             "fastest-first": (*faster, *own),
             "compound": (*self._compound_body(number, part, own), *faster),
         }[self.scheme]
-        late = self._read_body(sim for sim in group.sims if sim not in heard)
+        late = read_body(self.scenario, (sim for sim in group.sims if sim not in heard))
         return (*((Times(times, once),) if times > 1 else once), *late)
 
     def _compound_body(self, number: int, part: Fraction, own: Body) -> Body:
-        """Return the steps of a group between a long step of the faster ones and their way back."""
+        """Return the steps of a group between a long step of the faster ones and their rollback."""
         faster = tuple(sim for group in self.groups[number + 1 :] for sim in group.sims)
         if not faster:
             return own
-        ahead = (*self._step_body(faster, part), *self._read_body(faster))
-        return (Save(faster), *ahead, *own, Restore(faster))
-
-    def _step_body(self, sims: tuple[str, ...], part: Fraction) -> Body:
-        fed = [sim for sim in sims if self.scenario.models[sim].inputs]
-        steps: list[Instruction] = [in_parallel(Feed(sim) for sim in fed)] if fed else []
-        return (*steps, in_parallel(Step(sim, part) for sim in sims))
-
-    def _read_body(self, sims: Iterable[str]) -> Body:
-        read = [sim for sim in sims if self.scenario.models[sim].outputs]
-        return (in_parallel(Read(sim) for sim in read),) if read else ()
+        return (Save(faster), *step_body(self.scenario, faster, part), *own, Restore(faster))
 
     def _driving_simulators(self, number: int) -> set[str]:
-        """Return who drives a simulator of a group or of a faster one."""
+        """Return which simulators drive one of a group or of a faster one."""
         names = self.wiring.names
         listening = {sim for group in self.groups[number:] for sim in group.sims}
         return {
@@ -237,15 +225,3 @@ class _BodyWriter:
             for drive in drives
             if name in listening and drive is not None and drive.child >= 0
         }
-
-
-def _check_compound_rollback(scenario: Scenario, groups: list[RateGroup]) -> None:
-    fast = [sim for group in groups[1:] for sim in group.sims]
-    stuck = [sim for sim in fast if not scenario.models[sim].capabilities.rollback]
-    if stuck:
-        raise ScenarioError(
-            f"a compound step is made again by the fast ones, and {quote_names(stuck)} cannot go back",
-            where="orchestrator",
-            expected="fast simulators with save() and restore(), FMUs with canGetAndSetFMUstate",
-            hint='scheme "slowest-first", which goes back nowhere; `Replay`, replay = true in a file',
-        )

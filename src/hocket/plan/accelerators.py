@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Protocol
 
-from hocket.errors import ScenarioError
+from hocket.model.arguments import expect, is_whole
 
 Values = list[float]
 Sweep = Callable[[Values], Values]
@@ -69,8 +69,7 @@ class Relax(Accelerator):
     leads_fixed_sweeps = True
 
     def __post_init__(self) -> None:
-        if not 0.0 < abs(self.factor) < 2.0:
-            raise ScenarioError(f"a relaxation by {self.factor!r}", "factor", "a number between 0 and 2")
+        expect(0.0 < abs(self.factor) < 2.0, "factor", self.factor, "a number between 0 and 2")
 
     @property
     def title(self) -> str:
@@ -93,8 +92,7 @@ class Aitken(Accelerator):
     first: Annotated[float, "the factor that each step begins with"] = 0.5
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.first <= 1.0:
-            raise ScenarioError(f"a first factor of {self.first!r}", "first", "a number above 0, at most 1")
+        expect(0.0 < self.first <= 1.0, "first", self.first, "a number above 0, at most 1")
 
     def describe(self) -> str:
         """Return whose factor it is."""
@@ -114,12 +112,8 @@ class QuasiNewton(Accelerator):
     alternative = "newton"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.reuse, int) or self.reuse < 0:
-            raise ScenarioError(
-                f"columns reused over {self.reuse!r} steps", "reuse", "a whole number from 0 on"
-            )
-        if not 0.0 < self.filter < 1.0:
-            raise ScenarioError(f"a filter of {self.filter!r}", "filter", "a number between 0 and 1")
+        expect(is_whole(self.reuse), "reuse", self.reuse, "a whole number from 0 on")
+        expect(0.0 < self.filter < 1.0, "filter", self.filter, "a number between 0 and 1")
 
     @property
     def title(self) -> str:
@@ -147,8 +141,7 @@ class Newton(Accelerator):
     alternative = ""
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.falls < 1.0:
-            raise ScenarioError(f"a fall of {self.falls!r}", "falls", "a number between 0 and 1")
+        expect(0.0 < self.falls < 1.0, "falls", self.falls, "a number between 0 and 1")
 
     def describe(self) -> str:
         """Return its name."""

@@ -1,15 +1,17 @@
-"""The instructions that plans are made of: frozen data, about a dozen kinds.
+"""The instructions that plans are made of: frozen data, about a dozen kinds, gone through and said in words.
 
 In:  names of simulators, fractions of a step
-Out: what the engines execute and the verifier reads
+Out: what the engines execute and the verifier reads; instructions with their places, lines of text
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from hocket.coupling.wiring import Drive, Wiring
 from hocket.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -170,7 +172,7 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """A body whose steps may end early: all go back and make it shorter, then go on to the end."""
+    """A body whose steps may end early: all roll back and make it shorter, then go on to the end."""
 
     body: Body
 
@@ -192,9 +194,9 @@ class Save:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Go back to where these simulators were saved: states, clocks, extrapolator memory and samples.
+    """Roll back to where these simulators were saved: states, clocks, extrapolator memory and samples.
 
-    The newest iterate stays: the Repeat around it owns that. What goes back is fed anew before it steps.
+    The newest iterate stays: the Repeat around it owns that. What is rolled back is fed anew before it steps.
     """
 
     sims: tuple[str, ...]
@@ -236,3 +238,190 @@ Instruction: TypeAlias = (
     | Record
 )
 Body: TypeAlias = tuple[Instruction, ...]
+
+Place: TypeAlias = tuple[int, ...]
+"""Where an instruction stands: the third is (3,), the second inside its body (3, 2)."""
+Spot: TypeAlias = tuple[Place, Instruction]
+"""An instruction at its place."""
+
+
+def inner_bodies(instruction: Instruction, place: Place) -> Iterator[tuple[Body, Place]]:
+    """Yield the bodies inside an instruction with the place that their instructions count from."""
+    match instruction:
+        case Times(_, body) | Try(body) | Adapt(body) | Repeat(body):
+            yield body, place
+        case Together(bodies) | Next(bodies):
+            for number, body in enumerate(bodies, 1):
+                yield body, (*place, number)
+
+
+def with_places(body: Body, place: Place, together: bool = False) -> Iterator[Spot]:
+    """Yield the instructions of a body with their places; one alone in a Together has that of its body."""
+    if together and len(body) == 1:
+        yield place, body[0]
+        return
+    for number, instruction in enumerate(body, 1):
+        yield (*place, number), instruction
+
+
+def walk(body: Body, place: Place = (), together: bool = False) -> Iterator[Spot]:
+    """Yield every instruction, those inside others after them."""
+    for at, instruction in with_places(body, place, together):
+        yield at, instruction
+        for inner, inside in inner_bodies(instruction, at):
+            yield from walk(inner, inside, isinstance(instruction, Together))
+
+
+def named_simulators(instruction: Instruction) -> tuple[str, ...]:
+    """Return the simulators that an instruction itself names."""
+    match instruction:
+        case Feed(sim) | Step(sim) | Read(sim):
+            return (sim,)
+        case Solve(sims) | Save(sims) | Restore(sims):
+            return sims
+    return ()
+
+
+def feedback_drives(body: Body, wiring: Wiring) -> Iterator[Drive]:
+    """Yield what a repetition of a body takes from the one before: drives by outputs that are read later."""
+    number, read = wiring.numbers(), set[int]()
+    for _, instruction in walk(body):
+        children = [number[sim] for sim in named_simulators(instruction)]
+        for child in children if isinstance(instruction, Feed | Solve) else ():
+            for drive in wiring.drives[child]:
+                if drive is not None and drive.child >= 0 and drive.child not in read:
+                    yield drive
+        if isinstance(instruction, Read | Solve):
+            read.update(children)
+
+
+def tries(body: Body) -> bool:
+    """Return whether the steps of a body may be made shorter."""
+    return any(isinstance(each, Try) or (isinstance(each, Adapt) and tries(each.body)) for each in body)
+
+
+def adapts(body: Body) -> bool:
+    """Return whether a body chooses the lengths of its steps."""
+    return any(isinstance(instruction, Adapt) for instruction in body)
+
+
+def first_part(body: Body) -> Fraction:
+    """Return the first step that a body makes, as a part of the level's step."""
+    return next((each.control.first for each in body if isinstance(each, Adapt)), Fraction(1))
+
+
+def step_fractions(body: Body) -> Iterator[Fraction]:
+    """Yield the parts of a level's step that the steps in a body are."""
+    for instruction in body:
+        match instruction:
+            case Step(_, fraction):
+                yield fraction
+            case Adapt(inner, control):
+                halves = 2 if control.estimate == "richardson" else 1
+                for fraction in {Fraction(1), *step_fractions(inner)}:
+                    yield fraction
+                    yield fraction * control.quantum / halves
+            case Times(_, inner) | Try(inner) | Repeat(inner):
+                yield from step_fractions(inner)
+            case Together(bodies) | Next(bodies):
+                yield from {fraction for inner in bodies for fraction in step_fractions(inner)}
+
+
+_VERBS = {Feed: "feed", Step: "step", Read: "read"}
+
+
+def describe_body(body: Body, indent: str) -> Iterator[str]:
+    """Yield a body in words; neighbours of one kind share a line."""
+    at = 0
+    while at < len(body):
+        instruction = body[at]
+        run = at
+        while run < len(body) and _share_line(body[run], instruction):
+            run += 1
+        match instruction:
+            case Feed() | Step() | Read():
+                yield f"{indent}{_describe_simple(body[at:run])}"
+                at = run - 1
+            case Times(_, inner) | Try(inner) | Adapt(inner) | Repeat(inner):
+                yield f"{indent}{describe_instruction(instruction)}:"
+                yield from describe_body(inner, indent + "  ")
+            case Together(bodies) if bodies and all(
+                len(b) == 1 and _share_line(b[0], bodies[0][0]) for b in bodies
+            ):
+                yield f"{indent}{_describe_simple([b[0] for b in bodies])}" + (
+                    ", together" if len(bodies) > 1 else ""
+                )
+            case Together(bodies) | Next(bodies):
+                yield f"{indent}{describe_instruction(instruction)}:"
+                for number, inner in enumerate(bodies[:12], 1):
+                    yield f"{indent}  {number}."
+                    yield from describe_body(inner, indent + "    ")
+                if len(bodies) > 12:
+                    yield f"{indent}  and {len(bodies) - 12} more"
+            case _:
+                yield f"{indent}{describe_instruction(instruction)}"
+        at += 1
+
+
+def describe_instruction(instruction: Instruction) -> str:
+    """Return one instruction in words, without the bodies inside it."""
+    match instruction:
+        case Feed() | Step() | Read():
+            return _describe_simple([instruction])
+        case Admit():
+            return "admit the inputs from outside"
+        case Record():
+            return "record"
+        case Solve(_, ports):
+            return f"solve the loop {join_names(ports)}"
+        case Times(n):
+            return f"{n} times"
+        case Try():
+            return "try; if one ends early, all roll back, meet it there, and go on"
+        case Adapt(_, control):
+            return _describe_control(control)
+        case Together():
+            return "together"
+        case Next():
+            return "until all have made the step, the one furthest behind goes next"
+        case Save(sims):
+            return f"save {join_names(sims)}"
+        case Restore(sims):
+            return f"restore {join_names(sims)}"
+        case Repeat(_, until, at_most, accelerate):
+            how = "" if accelerate is None else f", {accelerate.describe()}"
+            end = "" if until is None else f"until the values agree to {until:g}, at most "
+            return f"repeat {end}{at_most} times{how}"
+    return f"{instruction!r:.60}"
+
+
+def _describe_control(control: Control) -> str:
+    per = " per step" if not control.per_unit else "" if control.unit else " per second"
+    how = {
+        "defect": "what inputs missed",
+        "orders": "a higher extrapolation",
+        "richardson": "two half steps",
+        "energy": "what the bonds gained or lost",
+    }[control.estimate]
+    back = "; else roll back" if control.rejects else "; none rolls back"
+    error = f"{control.tolerance_text}{per} by {how}"
+    return f"in steps of multiples of {control.quantum}, {error}{back}"
+
+
+def join_names(names: Sequence[str], most: int = 12) -> str:
+    """Return names side by side; a crowd is not listed to its end."""
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest
+
+
+def _share_line(one: Instruction, other: Instruction) -> bool:
+    if isinstance(one, Step) and isinstance(other, Step):
+        return one.fraction == other.fraction
+    return type(one) is type(other) and isinstance(one, (Feed, Read))
+
+
+def _describe_simple(instructions: Sequence[Instruction]) -> str:
+    first = instructions[0]
+    names = [i.sim for i in instructions if isinstance(i, (Feed, Step, Read))]
+    part = f" by {first.fraction} of it" if isinstance(first, Step) and first.fraction != 1 else ""
+    return f"{_VERBS[type(first)]} {join_names(names)}{part}"

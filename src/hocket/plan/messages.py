@@ -1,4 +1,4 @@
-"""Who must be told what: values that were evaluated anew, and the messages that carry them to other hosts.
+"""News between hosts: values that were evaluated anew, and the messages that carry them.
 
 In:  the instructions of a plan, one after the other
 Out: messages and values per pair of hosts
@@ -112,28 +112,19 @@ class Post:
         for child in children:
             self.read(child)
 
-    def find_node(self, path: str) -> Node:
-        """Return an output by its path."""
-        for child, (name, model) in enumerate(zip(self.wiring.names, self.wiring.models, strict=True)):
-            if path.startswith(f"{name}."):
-                ports = [port.name for port in model.outputs]
-                if path[len(name) + 1 :] in ports:
-                    return child, ports.index(path[len(name) + 1 :])
-        raise KeyError(path)
-
     def renew(self, nodes: Iterable[Node]) -> None:
         """Give outputs other values."""
         for node in nodes:
             self.versions[node] = self.versions.get(node, 0) + 1
 
     def flush(self, numbers: int = 1) -> None:
-        """Send what is new and nobody was fed with."""
+        """Send what is new and was fed to none."""
         for pair, nodes in self.used.items():
             if any(self._is_new(pair, node) for node in nodes):
                 self._send(pair, numbers)
 
     def mark_all_known(self) -> None:
-        """Take everything for told to everyone."""
+        """Take everything for known everywhere."""
         for pair, nodes in self.used.items():
             for node in nodes:
                 self.known[(pair, node)] = self.versions.get(node, 0)

@@ -16,9 +16,24 @@ from fractions import Fraction
 
 from hocket.errors import ScenarioError
 from hocket.model.hosts import Hosts, Link
-from hocket.plan.instructions import Adapt, Body, Feed, Next, Read, Repeat, Solve, Step, Times, Together, Try
+from hocket.plan.instructions import (
+    Adapt,
+    Body,
+    Feed,
+    Next,
+    Read,
+    Repeat,
+    Solve,
+    Step,
+    Times,
+    Together,
+    Try,
+    adapts,
+    feedback_drives,
+    first_part,
+    walk,
+)
 from hocket.plan.messages import Load, Node, Pair, Post
-from hocket.plan.traverse import adapts, feedback_drives, first_part, walk
 from hocket.plan.verify.body_faults import steps_in, turn_order
 from hocket.planning.tree import PlanTree, window_degree, window_obstacles, window_order
 
@@ -303,7 +318,7 @@ def _post_body(post: Post, body: Body, sweeps: int) -> None:
             case Read(sim):
                 post.read(number[sim])
             case Solve(sims, ports):
-                post.solve([number[sim] for sim in sims], map(post.find_node, ports))
+                post.solve([number[sim] for sim in sims], (post.wiring.output_places[path] for path in ports))
             case Together(bodies):
                 for each in bodies:
                     _post_body(post, each, sweeps)

@@ -190,8 +190,7 @@ def start_body(leaves: Leaves) -> Body:
         for child, model in enumerate(wiring.models)
         if any(not port.feedthrough for port in model.outputs)
     ]
-    body: Body = (in_parallel(Read(name) for name in first),) if first else ()
-    return (*body, *evaluation_body(graph, graph.rounds()))
+    return (*in_parallel(Read(name) for name in first), *evaluation_body(graph, graph.rounds()))
 
 
 def window_obstacles(leaves: Leaves) -> list[str]:

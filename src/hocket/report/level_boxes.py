@@ -24,7 +24,7 @@ from hocket.files.wording import (
 from hocket.model.ports import Port
 from hocket.model.protocols import Model, bookkeeping_ports
 from hocket.plan import Step
-from hocket.plan.traverse import walk
+from hocket.plan.instructions import walk
 from hocket.planning.tree import PlanTree
 from hocket.report.markup import esc, html_table, note, section
 from hocket.simulators.wrappers.balanced import Balanced

@@ -32,8 +32,7 @@ from hocket.plan import (
     Together,
     Try,
 )
-from hocket.plan.plan import describe_instruction
-from hocket.plan.traverse import named_simulators, walk
+from hocket.plan.instructions import describe_instruction, named_simulators, walk
 from hocket.planning.tree import PlanTree
 from hocket.report.level_boxes import stepping_order
 

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from hocket.errors import Fault, ScenarioError, raise_faults, suggest_nearest
+from hocket.model.arguments import set_fields
 from hocket.model.equations import Equation
 from hocket.model.extrapolators import shift_origin
 from hocket.model.ports import Port, parse_ports
 from hocket.model.protocols import Array, Capabilities, Value
 from hocket.simulators.methods import apply_matrix, matrix, vector
-from hocket.simulators.recipes import set_fields
 
 GIVEN = "given."
 """What precedes the name of a determined input where it is fed back."""

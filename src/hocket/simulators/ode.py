@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hocket.errors import Fault, ScenarioError, count, raise_faults, suggest_nearest
-from hocket.model.arguments import is_number
+from hocket.model.arguments import is_number, set_fields
 from hocket.model.clock import Duration
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Capabilities, Simulator
@@ -28,7 +28,6 @@ from hocket.simulators.recipes import (
     load,
     positive_duration,
     qualified_name,
-    set_fields,
     with_feedthrough,
 )
 from hocket.simulators.solvers import Equation, make_solver

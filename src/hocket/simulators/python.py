@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError, count, suggest_nearest
+from hocket.model.arguments import set_fields
 from hocket.model.clock import Duration
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import (
@@ -40,7 +41,6 @@ from hocket.simulators.recipes import (
     place_of,
     positive_duration,
     qualified_name,
-    set_fields,
     with_feedthrough,
 )
 

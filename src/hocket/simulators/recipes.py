@@ -10,7 +10,7 @@ import importlib.util
 import sys
 import traceback
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -125,21 +125,7 @@ def place_of(error: Exception) -> str:
     return f"{frame.filename}, line {frame.lineno}"
 
 
-def choice_faults(name: str, value: object, known: Sequence[str], where: str = "") -> Iterator[Fault]:
-    """Yield a fault where the value of an option is not one of those that are known."""
-    if value not in known:
-        words = " or ".join(f'"{word}"' for word in known)
-        hint = suggest_nearest(str(value), known)
-        yield Fault(f"`{name}` cannot be {value!r:.60}", where or name, words, hint)
-
-
 Feedthrough: TypeAlias = Mapping[str, str | Iterable[str]]
-
-
-def set_fields(recipe: Any, **values: Any) -> None:
-    """Set fields of a frozen dataclass, from its own constructor."""
-    for name, value in values.items():
-        object.__setattr__(recipe, name, value)
 
 
 class Recipe:

@@ -17,18 +17,12 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from hocket.errors import FileError, ScenarioError, SimulatorError, raise_faults, suggest_nearest
+from hocket.model.arguments import choice_faults, set_fields
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Array, Capabilities, Simulator
 from hocket.model.units import conversion
 from hocket.simulators.methods import to_floats
-from hocket.simulators.recipes import (
-    Recipe,
-    choice_faults,
-    load,
-    qualified_name,
-    set_fields,
-    with_feedthrough,
-)
+from hocket.simulators.recipes import Recipe, load, qualified_name, with_feedthrough
 
 Interpolation: TypeAlias = Literal["linear", "hold"]
 Outside: TypeAlias = Literal["hold", "error"]

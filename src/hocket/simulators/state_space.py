@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hocket.errors import ScenarioError, suggest_nearest
+from hocket.model.arguments import set_fields
 from hocket.model.clock import Duration, seconds
 from hocket.model.extrapolators import shift_origin, value_at
 from hocket.model.ports import Port, PortLike, parse_ports
@@ -29,7 +30,6 @@ from hocket.simulators.methods import (
     micro_steps,
     vector,
 )
-from hocket.simulators.recipes import set_fields
 
 if TYPE_CHECKING:
     from hocket.simulators.energies import QuadraticEnergy

@@ -29,7 +29,8 @@ from hocket.model.protocols import (
     Simulator,
 )
 from hocket.model.scenario import Scenario
-from hocket.plan import Plan, verify_plan
+from hocket.plan import Plan
+from hocket.plan.verify.verifier import verify_plan
 from hocket.planning.compiler.capability_table import CAPABILITIES
 
 

@@ -124,7 +124,7 @@ def test_the_schema_has_their_keys(plugin: Any) -> None:
     [
         ("reverse = true", "revers = true", "did you mean `reverse`?"),
         ("reverse = true", 'reverse = "yes"', "true or false"),
-        ("reverse = true", 'last = ["c"]', "the order names `c`, which is no model"),
+        ("reverse = true", 'last = ["c"]', "the order names `c`, which is not a model"),
         ("rate = 2", "", "`rate` is missing in `decay`"),
         ("rate = 2", 'rate = "fast"', "a number"),
         ('type = "decay"', 'type = "decai"', "did you mean `decay`?"),

@@ -84,7 +84,7 @@ def test_a_port_that_does_not_exist():
 
 def test_a_text_that_is_no_equation():
     found = fault(linked("left.x ~ right.x"))
-    assert found.what == "`left.x ~ right.x` is no equation"
+    assert found.what == "`left.x ~ right.x` is not an equation"
     assert found.where == "constraints.link"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, assert_never
 
 import numpy as np
@@ -20,7 +20,7 @@ from hocket.engine.algebraic_loops import no_convergence, no_solution
 from hocket.engine.ledger import RunningAccount, stored_energies
 from hocket.engine.message_counter import hand_over, message_counts
 from hocket.engine.native.matrices import Matrices, add_projected, has_native_twin, linear_part, step_ticks
-from hocket.engine.native.program import can_reopen_accounts, find_instructions, program
+from hocket.engine.native.program import ACCELERATORS, can_reopen_accounts, find_instructions, program
 from hocket.engine.reference.iteration import SweepCounts, no_agreement
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import StepCounts, tolerance_not_met
@@ -29,19 +29,22 @@ from hocket.engine.simulator_calls import EarlyError, not_finite, simulator_erro
 from hocket.errors import HocketError, InternalError
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.model.protocols import Array, has_preferred_step, native_twin
-from hocket.plan import Adapt, Aitken, Newton, QuasiNewton, Relax, Repeat, Save, Solve, tries, walk
+from hocket.plan import Adapt, Repeat, Save, Solve, tries, walk
 from hocket.plan.messages import Load
 from hocket.simulators.power_balance import energy_error
 from hocket.simulators.state_space import StateSpaceSimulator
 
-SAMPLED = (
-    InputKind.polynomial, InputKind.hermite, InputKind.nepce, InputKind.latch, InputKind.correction
-)  # fmt: skip
-"""Extrapolators that look at samples, not only at the newest value."""
+EXTRAPOLATORS: Mapping[type, InputKind] = {
+    Hold: InputKind.hold,
+    Latch: InputKind.latch,
+    Polynomial: InputKind.polynomial,
+    Hermite: InputKind.hermite,
+    Nepce: InputKind.nepce,
+    BalanceCorrection: InputKind.correction,
+}
+"""Those that compiled code knows."""
 VALUES = 1 << 16
 """How many numbers may wait before the rows are written."""
-ACCELERATORS = (type(None), Relax, Aitken, QuasiNewton, Newton)
-"""Those that compiled code knows."""
 TICKS = 1 << 62
 """No native run has more of them."""
 
@@ -50,11 +53,10 @@ def native_obstacle(level: Level, ticks: int = 0) -> str:
     """Return why this tree cannot run natively for so many ticks; empty if it can."""
     for drives in level.wiring.drives:
         for drive in drives:
-            kind = type(drive.extrapolation) if drive else Hold
-            if kind not in (Hold, Latch, Polynomial, Hermite, Nepce, BalanceCorrection, type(None)):
-                return f"the extrapolator {kind.__name__} is written in Python"
+            if drive and drive.extrapolation is not None and type(drive.extrapolation) not in EXTRAPOLATORS:
+                return f"the extrapolator {type(drive.extrapolation).__name__} is written in Python"
     for _, each in walk(level.plan.step):
-        if isinstance(each, Repeat) and type(each.accelerate) not in ACCELERATORS:
+        if isinstance(each, Repeat) and type(each.accelerate) not in (type(None), *ACCELERATORS):
             return f"the accelerator {type(each.accelerate).__name__} is written in Python"
     if tries(level.plan.step):
         return "its steps may be made shorter"
@@ -63,7 +65,7 @@ def native_obstacle(level: Level, ticks: int = 0) -> str:
         return f"`{level.name(choosy[0])}` prefers steps of its own, and is asked through Python only"
     away = [child for child, each in enumerate(level.children) if _is_isolated(each)]
     if away and any(isinstance(each, Save) for _, each in walk(level.plan.step)):
-        return f"`{level.name(away[0])}` is isolated, and goes back through Python only"
+        return f"`{level.name(away[0])}` is isolated, and rolls back through Python only"
     if max(level.length, ticks, *map(abs, level.clock.integer_ratio)) > TICKS:
         return "its clock needs more digits than the native one has"
     inner = (native_obstacle(child) for child in level.children if isinstance(child, Level))
@@ -225,14 +227,14 @@ class NativeEngine:
 
     def _hand_over_memory(self, level: Level, built: _native.Level) -> None:
         memory, wiring = level.memory, level.wiring
-        first_output = np.cumsum([0, *(len(model.outputs) for model in wiring.models)]).tolist()
+        first_output = wiring.first_outputs
         sampled: set[tuple[int, int]] = set()
         for child, drives in enumerate(wiring.drives):
             for index, drive in enumerate(drives):
                 if drive is None:
                     continue
                 kind, samples, alpha = _extrapolator_code(drive)
-                if kind in SAMPLED or (level.adaptive and drive.child != OWN):
+                if drive.child != OWN and (level.adaptive or kind is not InputKind.hold):
                     sampled.add((drive.child, drive.port))
                 kept = memory.filters.get((child, index)) if kind is InputKind.nepce else None
                 built.add_input(
@@ -370,17 +372,10 @@ def _account(side: RunningAccount, first_output: list[int], since: int) -> _nati
 
 def _extrapolator_code(drive: Drive) -> tuple[InputKind, int, float]:
     """Return how the native engine knows an extrapolator: kind, samples, alpha."""
-    match drive.extrapolation:
-        case Polynomial(degree) if drive.child != OWN and degree > 0:
-            return InputKind.polynomial, degree + 1, 0.0
-        case Latch():
-            return InputKind.latch, 2, 0.0
-        case Hermite(samples):
-            return InputKind.hermite, samples, 0.0
-        case Nepce(alpha):
-            return InputKind.nepce, 1, alpha
-        case BalanceCorrection(alpha):
-            return InputKind.correction, 2, alpha
-    if drive.child != OWN:
+    chosen = drive.extrapolation
+    if drive.child == OWN:
+        return (InputKind.passed if chosen is None else InputKind.passed_hold), 1, 0.0
+    if chosen is None or chosen == Polynomial(0):
         return InputKind.hold, 1, 0.0
-    return (InputKind.passed if drive.extrapolation is None else InputKind.passed_hold), 1, 0.0
+    alpha = chosen.alpha if isinstance(chosen, (Nepce, BalanceCorrection)) else 0.0
+    return EXTRAPOLATORS[type(chosen)], chosen.samples, alpha

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable, Mapping
+from dataclasses import astuple
 from typing import Any
 
 from hocket.engine.algebraic_loops import NUDGE, solve_linear
@@ -24,22 +26,6 @@ from hocket.plan.accelerators import (
     Sweep,
     Values,
 )
-
-
-def make_accelerator(accelerator: Accelerator | None) -> LiveAccelerator:
-    """Return an accelerator at work; one of another package brings its own."""
-    match accelerator:
-        case None:
-            return PlainIteration()
-        case Relax(factor):
-            return FixedRelaxation(factor)
-        case Aitken(first):
-            return AitkenRelaxation(first)
-        case QuasiNewton(reuse, limit):
-            return IqnIls(reuse, limit)
-        case Newton(falls):
-            return NewtonIteration(falls)
-    return accelerator.start()
 
 
 def save_accelerator(each: LiveAccelerator) -> dict[str, Any]:
@@ -63,14 +49,11 @@ class PlainIteration:
         return found
 
 
-class FixedRelaxation:
+class FixedRelaxation(PlainIteration):
     """Only a part of the way."""
 
     def __init__(self, factor: float):
         self.factor = factor
-
-    def begin(self) -> None:
-        """Forget nothing: nothing is known."""
 
     def next_guess(self, given: Values, found: Values, sweep: Sweep) -> Values:
         """Go a part of the way."""
@@ -195,6 +178,23 @@ class NewtonIteration:
         self.before = size
         change = solve_linear([list(row) for row in self.matrix], residual)
         return [g + c for g, c in zip(given, change, strict=True)]
+
+
+LIVE: Mapping[type[Accelerator], Callable[..., LiveAccelerator]] = {
+    Relax: FixedRelaxation,
+    Aitken: AitkenRelaxation,
+    QuasiNewton: IqnIls,
+    Newton: NewtonIteration,
+}
+"""Those at work, made from the fields of the frozen ones in their order."""
+
+
+def make_accelerator(accelerator: Accelerator | None) -> LiveAccelerator:
+    """Return an accelerator at work; one of another package brings its own."""
+    if accelerator is None:
+        return PlainIteration()
+    live = LIVE.get(type(accelerator))
+    return live(*astuple(accelerator)) if live else accelerator.start()
 
 
 def inverse_sizes(found: Values) -> Values:

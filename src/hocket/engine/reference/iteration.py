@@ -24,11 +24,12 @@ from hocket.engine.algebraic_loops import (
     relative_residual,
 )
 from hocket.engine.protocol import LiveLevel
-from hocket.errors import ConvergenceError
+from hocket.errors import ConvergenceError, list_names
 from hocket.model.extrapolators import Hold
 from hocket.model.protocols import Value
-from hocket.plan import Accelerator, Body, Repeat
-from hocket.plan.traverse import feedback_drives
+from hocket.plan import Body, Repeat
+from hocket.plan.accelerators import Accelerator
+from hocket.plan.instructions import feedback_drives
 
 GROWING = 1e-3
 """A residual below this has not grown: it got stuck."""
@@ -107,9 +108,8 @@ def _iterate_body(level: LiveLevel, instruction: Repeat, unknowns: Unknowns) -> 
             first = first or found
             if relative_residual(change, found) <= until:
                 return count
-            residuals.append(
-                relative_residual(change, first)
-            )  # beside values that grow too, growth would not show
+            # against the first values: beside values that grow too, growth would not show
+            residuals.append(relative_residual(change, first))
             if not residuals[-1] <= GROWN * max(1.0, residuals[0]):
                 break
         if turn + 1 < at_most:
@@ -145,8 +145,7 @@ def no_agreement(
     led: Accelerator | None = None,
 ) -> ConvergenceError:
     """Return the error for an iteration that does not settle."""
-    names = [f"`{unknowns.name(place)}`" for place in unknowns.places if place[2] == VALUE]
-    listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    listed = list_names((unknowns.name(place) for place in unknowns.places if place[2] == VALUE), 4)
     where = f"`{level.path}`, " if level.path else ""
     t = level.clock.time(level.now)
     if not residuals:

@@ -37,7 +37,13 @@ from hocket.engine.reference.step_control import (
     run_next,
 )
 from hocket.engine.rows import Rows
-from hocket.engine.simulator_calls import EarlyError, not_finite, output_array, read_only, simulator_error
+from hocket.engine.simulator_calls import (
+    EarlyError,
+    not_finite,
+    output_array,
+    read_only,
+    simulator_error,
+)
 from hocket.errors import SimulatorError
 from hocket.model.clock import Clock
 from hocket.model.extrapolators import shift_origin
@@ -110,7 +116,7 @@ class Level:
         self.kept: dict[int, SavedChild] = {}
         """Per child that was saved within the step: where it stood."""
         self.repeating = 0
-        """How many Repeats are under way: in one, the newest samples stay when simulators go back."""
+        """How many Repeats are under way: in one, the newest samples stay when simulators roll back."""
         self.sweeps = SweepCounts()
         self.sweep_matrix: Array | None = None
         """In the linear reading: of an iteration to a tolerance, what a sweep makes of what it is given."""
@@ -190,7 +196,7 @@ class Level:
                     if self.rows is not None:
                         self.rows.keep(self, self.reached)
                 case Solve(sims, ports):
-                    self.solve(sims, ports)
+                    AlgebraicLoop(self, sims, ports).solve()
                 case Save(sims):
                     save_children(self, (self.number[sim] for sim in sims))
                 case Restore(sims):
@@ -210,7 +216,7 @@ class Level:
             try:
                 target.set_text(drive.target_port, source.text(drive.port))  # type: ignore[attr-defined]
             except Exception as error:
-                raise self.child_error(child, "step", t, error) from error
+                raise simulator_error(self.name(child), "step", t, error) from error
 
     def step_child(self, child: int, ticks: int) -> None:
         """Advance a child under its polynomials."""
@@ -228,7 +234,7 @@ class Level:
             returned = simulator.step(t, h, read_only(u))
             reached = end if returned is None else float(returned)
         except Exception as error:
-            raise self.child_error(child, "step", t, error) from error
+            raise simulator_error(self.name(child), "step", t, error) from error
         if not abs(reached - end) <= 1e-9 * h + 4.0 * EPSILON * abs(end):
             raise EarlyError(self.name(child), reached, t, h, end)
 
@@ -266,7 +272,7 @@ class Level:
         try:
             y = output_array(simulator.output(t, read_only(u)), len(model.outputs))
         except Exception as error:
-            raise self.child_error(child, "output", t, error) from error
+            raise simulator_error(self.name(child), "output", t, error) from error
         if not np.isfinite(y).all():
             port = int(np.argmin(np.isfinite(y).reshape(len(y), -1).all(axis=1)))
             raise not_finite(self.name(child), model, port, float(y[port]), t)
@@ -280,11 +286,7 @@ class Level:
         try:
             return output_array(simulator.slope(t, u), len(self.wiring.models[child].outputs))
         except Exception as error:
-            raise self.child_error(child, "slope", t, error) from error
-
-    def child_error(self, child: int, call: str, t: float, error: Exception) -> SimulatorError:
-        """Return an error that says which simulator failed, in which call, when."""
-        return simulator_error(self.name(child), call, t, error)
+            raise simulator_error(self.name(child), "slope", t, error) from error
 
     # the level as a simulator among others
 
@@ -304,10 +306,6 @@ class Level:
             offset = drive.offset if what == 1 else 0.0
             y[index] = value if drive.gain == 1.0 and offset == 0.0 else drive.gain * value + offset
         return y
-
-    def solve(self, sims: Sequence[str], ports: Sequence[str]) -> None:
-        """Solve a loop inside a step."""
-        AlgebraicLoop(self, sims, ports).solve()
 
     def unknowns_of(self, instruction: Repeat) -> Unknowns:
         """Return what the repetitions of a Repeat hand to each other."""
@@ -345,7 +343,7 @@ class Level:
         return save_tree(self)
 
     def restore(self, state: Any) -> None:
-        """Go back to a saved state; rows kept since then are dropped."""
+        """Roll back to a saved state; rows kept since then are dropped."""
         restore_tree(self, state)
 
     def call_child(self, call: str, child: int, *arguments: Any) -> Any:
@@ -356,7 +354,8 @@ class Level:
         except Exception as error:
             if isinstance(simulator, Level):
                 raise
-            raise self.child_error(child, call, self.clock.time(self.ticks[child]), error) from error
+            t = self.clock.time(self.ticks[child])
+            raise simulator_error(self.name(child), call, t, error) from error
 
     def close(self) -> None:
         """Close every simulator, the later ones even if an earlier one fails."""
@@ -365,9 +364,8 @@ class Level:
             try:
                 simulator.close()
             except Exception as error:  # the rest must still be closed
-                t = self.clock.time(self.ticks[child])
-                errors.append(
-                    error if isinstance(simulator, Level) else self.child_error(child, "close", t, error)
-                )
+                name, t = self.name(child), self.clock.time(self.ticks[child])
+                inner = isinstance(simulator, Level)
+                errors.append(error if inner else simulator_error(name, "close", t, error))
         if errors:
             raise errors[0]

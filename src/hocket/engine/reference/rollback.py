@@ -1,4 +1,4 @@
-"""Steps that end early: go back, and step to there first.
+"""Rollback, and steps that end early: roll back, and step to there first.
 
 In:  a level whose simulators can all roll back, a part of its plan
 Out: the end of the step, reached in as many parts as its simulators want
@@ -99,7 +99,7 @@ def save_children(level: LiveLevel, children: Iterable[int]) -> None:
 
 
 def restore_children(level: LiveLevel, children: Iterable[int]) -> None:
-    """Go back to where children were saved."""
+    """Roll children back to where they were saved."""
     memory = level.memory
     for child in children:
         kept = level.kept[child]

@@ -1,4 +1,4 @@
-"""Steps as long as their error allows: estimate, accept or go back, choose the next.
+"""Steps as long as their error allows: estimate, accept or roll back, choose the next.
 
 In:  an Adapt, and a level at the start of its step
 Out: the end of the step, reached in as many parts as the tolerance asks for
@@ -8,7 +8,7 @@ The native engine repeats every operation here in the same order, so that the bi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -17,7 +17,7 @@ from hocket.coupling.wiring import OWN, Drive
 from hocket.engine.algebraic_loops import relative_residual
 from hocket.engine.protocol import LiveLevel
 from hocket.engine.reference.rollback import normalise_ticks
-from hocket.engine.simulator_calls import EarlyError
+from hocket.engine.simulator_calls import EarlyError, blame
 from hocket.errors import ConvergenceError
 from hocket.model.extrapolators import Hermite, Hold, Polynomial, interpolate_samples, value_at
 from hocket.model.protocols import Sample, has_preferred_step
@@ -134,13 +134,10 @@ def preferred_span(level: LiveLevel, pace: MacroStepController, left: int) -> in
     for child, simulator in enumerate(level.children):
         if has_preferred_step(simulator):
             t = level.clock.time(level.now)
-            try:
+            with blame(level.name(child), "prefers", t):
                 likes = float(simulator.prefers(t))
-            except Exception as error:
-                raise level.child_error(child, "prefers", t, error) from error
-            if not likes > 0.0:
-                what = ValueError(f"a step of {likes!r} s is preferred, expected one above 0")
-                raise level.child_error(child, "prefers", t, what)
+                if not likes > 0.0:
+                    raise ValueError(f"a step of {likes!r} s is preferred, expected one above 0")
             parts = likes / level.clock.span(pace.quantum) * (1.0 + 1e-12)
             shortest = min(shortest, max(1, int(min(parts, 2.0**60))) * pace.quantum)
     return shortest
@@ -207,11 +204,9 @@ def _newest_values(level: LiveLevel) -> list[float]:
 def controlled_outputs(level: LiveLevel) -> list[tuple[int, int, int]]:
     """Return the outputs that drive others in the level, and with which degree."""
     degrees: dict[tuple[int, int], int] = {}
-    for drives in level.wiring.drives:
-        for drive in drives:
-            if drive is not None and drive.child != OWN and not _is_discrete(level, drive):
-                node = (drive.child, drive.port)
-                degrees[node] = max(degrees.get(node, 0), (drive.extrapolation or Hold()).degree)
+    for drive in _continuous_drives(level):
+        node = (drive.child, drive.port)
+        degrees[node] = max(degrees.get(node, 0), (drive.extrapolation or Hold()).degree)
     return [(child, port, degree) for (child, port), degree in sorted(degrees.items())]
 
 
@@ -219,16 +214,17 @@ def lowest_degree(level: LiveLevel) -> int:
     """Return the lowest degree of an extrapolation between simulators of the level."""
     found = [
         each.degree if isinstance(each := drive.extrapolation, (Polynomial, Hermite)) else 0
-        for drives in level.wiring.drives
-        for drive in drives
-        if drive is not None and drive.child != OWN and not _is_discrete(level, drive)
+        for drive in _continuous_drives(level)
     ]
     return min(found, default=0)
 
 
-def _is_discrete(level: LiveLevel, drive: Drive) -> bool:
-    """Return whether an output goes from value to value: no step is short enough for that."""
-    return level.wiring.models[drive.child].outputs[drive.port].discrete
+def _continuous_drives(level: LiveLevel) -> Iterator[Drive]:
+    """Yield what is driven inside the level; no step is short enough for outputs that jump."""
+    models = level.wiring.models
+    for drive in (drive for drives in level.wiring.drives for drive in drives):
+        if drive is not None and drive.child != OWN and not models[drive.child].outputs[drive.port].discrete:
+            yield drive
 
 
 def defect_error(level: LiveLevel) -> float:

@@ -1,97 +1,85 @@
-"""Bodies that run together must not depend on each other: in any order they do the same.
+"""What bodies inside an instruction may hold: those that run together must not depend on each other.
 
-In:  the bodies of a Together
-Out: who is in two of them, who is fed from another, what does not belong there
+In:  the bodies of a Together, a Next, a Try or a Repeat
+Out: findings: what is in two of them, what is fed from another, what does not belong there
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from heapq import heapify, heappop, heapreplace
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 
-from hocket.plan.instructions import (
-    Admit,
-    Body,
-    Feed,
-    Instruction,
-    Read,
-    Record,
-    Repeat,
-    Restore,
-    Save,
-    Solve,
-    Step,
-    Try,
-)
-from hocket.plan.plan import describe_instruction
-from hocket.plan.traverse import Place, named_simulators, walk
+from hocket import plan
+from hocket.plan.instructions import Place, Spot, describe_instruction, named_simulators
 from hocket.plan.verify.level_facts import LevelFacts
 
-RaceFault: TypeAlias = tuple[str, Place, Instruction, str, str, dict[str, Any]]
-"""Kind, place, instruction, simulator, port, and what else the kind wants to know."""
+
+class Finding(NamedTuple):
+    """A fault of a kind at an instruction: about which simulator and port, and what else its text names."""
+
+    kind: str
+    spot: Spot
+    sim: str = ""
+    port: str = ""
+    more: Mapping[str, object] = MappingProxyType({})
 
 
-def are_uniform(bodies: tuple[Body, ...]) -> bool:
+def are_uniform(bodies: tuple[plan.Body, ...]) -> bool:
     """Return whether each body is one Feed, Step or Read, all of one kind and of different simulators."""
     kinds = {type(body[0]) if len(body) == 1 else None for body in bodies}
-    if len(kinds) != 1 or not kinds <= {Feed, Step, Read}:
+    if len(kinds) != 1 or not kinds <= {plan.Feed, plan.Step, plan.Read}:
         return False
     return len({body[0].sim for body in bodies}) == len(bodies)  # type: ignore[union-attr]
 
 
-def body_owners(bodies: tuple[Body, ...], place: Place) -> dict[str, int]:
+def body_owners(bodies: tuple[plan.Body, ...], place: Place) -> dict[str, int]:
     """Return the number of the body that names a simulator, the first if there are several."""
     owner: dict[str, int] = {}
     for number, body in enumerate(bodies, 1):
-        for _, instruction in walk(body, (*place, number), together=True):
+        for _, instruction in plan.walk(body, (*place, number), together=True):
             for sim in named_simulators(instruction):
                 owner.setdefault(sim, number)
     return owner
 
 
 def find_races(
-    bodies: tuple[Body, ...], place: Place, owner: dict[str, int], facts: LevelFacts
-) -> Iterator[RaceFault]:
+    bodies: tuple[plan.Body, ...], place: Place, owner: dict[str, int], facts: LevelFacts
+) -> Iterator[Finding]:
     """Yield what makes bodies depend on each other."""
     read: dict[str, int] = {}
     stepped: dict[str, int] = {}
     inside = [
         (number, at, instruction)
         for number, body in enumerate(bodies, 1)
-        for at, instruction in walk(body, (*place, number), together=True)
+        for at, instruction in plan.walk(body, (*place, number), together=True)
     ]
     for number, _, instruction in inside:
-        if isinstance(instruction, (Read, Solve)):
+        if isinstance(instruction, (plan.Read, plan.Solve)):
             read.update(dict.fromkeys(named_simulators(instruction), number))
-        elif isinstance(instruction, Step):
+        elif isinstance(instruction, plan.Step):
             stepped[instruction.sim] = number
     for number, at, instruction in inside:
         for sim in named_simulators(instruction):
             if owner[sim] != number:
-                yield "shared simulator", at, instruction, sim, "", {}
-        if isinstance(instruction, (Feed, Solve)):
+                yield Finding("shared simulator", (at, instruction), sim)
+        if isinstance(instruction, (plan.Feed, plan.Solve)):
             yield from _feed_races(number, at, instruction, read, stepped, facts)
-        if isinstance(instruction, (Admit, Record, Try)) and len(bodies) > 1:
-            yield (
-                "not alone",
-                at,
-                instruction,
-                "",
-                "",
-                {"verb": describe_instruction(instruction).partition(";")[0]},
-            )
+        if isinstance(instruction, (plan.Admit, plan.Record, plan.Try)) and len(bodies) > 1:
+            verb = describe_instruction(instruction).partition(";")[0]
+            yield Finding("not alone", (at, instruction), more={"verb": verb})
 
 
 def _feed_races(
     number: int,
     at: Place,
-    instruction: Feed | Solve,
+    instruction: plan.Feed | plan.Solve,
     read: dict[str, int],
     stepped: dict[str, int],
     facts: LevelFacts,
-) -> Iterator[RaceFault]:
+) -> Iterator[Finding]:
     """Yield the sources of a feed that are read, or whose texts change, in another body."""
     for sim in named_simulators(instruction):
         child = facts.number.get(sim)
@@ -99,19 +87,15 @@ def _feed_races(
             name = facts.name(source)
             if read.get(name, number) != number:
                 port = facts.wire_between(source, facts.number[sim])[1]
-                yield "race", at, instruction, sim, port, {"source": name}
+                yield Finding("race", (at, instruction), sim, port, {"source": name})
         for text in facts.wiring.texts_of.get(child, ()) if child is not None else ():
             name = facts.name(text.child)
             if stepped.get(name, number) != number:
-                yield "race of texts", at, instruction, sim, "", {"source": name}
+                yield Finding("race of texts", (at, instruction), sim, "", {"source": name})
 
 
-RollbackFault: TypeAlias = tuple[str, Place, Instruction, str]
-"""Kind, place, instruction, simulator."""
-
-
-def try_faults(facts: LevelFacts) -> Iterator[tuple[str, str, str]]:
-    """Yield kind, simulator and how many more: a Try takes back the whole level and shortens its step."""
+def try_faults(facts: LevelFacts, spot: Spot) -> Iterator[Finding]:
+    """Yield what keeps a Try from taking back the whole level and shortening its step."""
     able = [
         (name, model.capabilities)
         for name, model in zip(facts.wiring.names, facts.wiring.models, strict=True)
@@ -121,36 +105,35 @@ def try_faults(facts: LevelFacts) -> Iterator[tuple[str, str, str]]:
         ("try of fixed steps", [name for name, capability in able if not capability.variable_step]),
     ):
         if unable:
-            yield kind, unable[0], f" and {len(unable) - 1} more" if len(unable) > 1 else ""
+            more = f" and {len(unable) - 1} more" if len(unable) > 1 else ""
+            yield Finding(kind, spot, unable[0], more={"more": more})
 
 
-def repeat_faults(outer: Repeat, place: Place, saved: set[str]) -> Iterator[RollbackFault]:
-    """Yield the simulators that a repetition steps without having taken them back."""
+def repeat_faults(outer: plan.Repeat, place: Place, saved: set[str]) -> Iterator[Finding]:
+    """Yield the simulators that a repetition steps without having rolled them back."""
     back: set[str] = set()
-    inside = list(walk(outer.body, place))
-    stepped = {instruction.sim for _, instruction in inside if isinstance(instruction, Step)}
+    inside = list(plan.walk(outer.body, place))
+    stepped = {instruction.sim for _, instruction in inside if isinstance(instruction, plan.Step)}
     for at, instruction in inside:
         match instruction:
-            case Save(sims):
+            case plan.Save(sims):
                 for sim in sims:
                     if sim in stepped:
-                        yield "save in a repeat", at, instruction, sim
-            case Restore(sims):
+                        yield Finding("save in a repeat", (at, instruction), sim)
+            case plan.Restore(sims):
                 back.update(sims)
-            case Step(sim) if sim not in back:
-                yield "repeat without restore", at, instruction, sim
+            case plan.Step(sim) if sim not in back:
+                yield Finding("repeat without restore", (at, instruction), sim)
                 back.add(sim)
     for sim in sorted(stepped - saved):
-        yield "repeat without save", place, outer, sim
+        yield Finding("repeat without save", (place, outer), sim)
 
 
-TurnFault: TypeAlias = tuple[str, Place, Instruction, str, dict[str, Any]]
-"""Kind, place, instruction, simulator, and what else the kind wants to know."""
 Time: TypeAlias = Fraction | int
 
 
 def turn_order(start: Sequence[Time], parts: Sequence[Time], end: Time) -> Iterator[int]:
-    """Yield the number of who is furthest behind, the first of equals, until nobody is before the end."""
+    """Yield the number of the one furthest behind, the first of equals, until none is before the end."""
     behind = [(time, number) for number, time in enumerate(start) if time < end]
     heapify(behind)
     while behind:
@@ -162,36 +145,36 @@ def turn_order(start: Sequence[Time], parts: Sequence[Time], end: Time) -> Itera
             heappop(behind)
 
 
-def steps_in(body: Body) -> list[Step]:
+def steps_in(body: plan.Body) -> list[plan.Step]:
     """Return the steps of a body."""
-    return [instruction for _, instruction in walk(body) if isinstance(instruction, Step)]
+    return [instruction for _, instruction in plan.walk(body) if isinstance(instruction, plan.Step)]
 
 
-def turn_faults(bodies: tuple[Body, ...], place: Place) -> Iterator[TurnFault]:
+def turn_faults(bodies: tuple[plan.Body, ...], place: Place) -> Iterator[Finding]:
     """Yield what keeps bodies from being turns: each feeds, steps and reads one simulator."""
     seen: set[str] = set()
     for number, body in enumerate(bodies, 1):
         steps = steps_in(body)
-        inside = list(walk(body, (*place, number)))
+        inside = list(plan.walk(body, (*place, number)))
         if len(steps) != 1 and body:
-            yield "no turn", *inside[0], "", {"n": len(steps)}
+            yield Finding("no turn", inside[0], more={"n": len(steps)})
             continue
         for at, instruction in inside:
-            if not isinstance(instruction, (Feed, Step, Read)):
+            if not isinstance(instruction, (plan.Feed, plan.Step, plan.Read)):
                 verb = describe_instruction(instruction).partition(";")[0]
-                yield "not in a turn", at, instruction, steps[0].sim, {"verb": verb}
+                yield Finding("not in a turn", (at, instruction), steps[0].sim, more={"verb": verb})
             for sim in named_simulators(instruction):
                 if sim != steps[0].sim:
-                    yield "other in a turn", at, instruction, sim, {"source": steps[0].sim}
-            if isinstance(instruction, Step):
+                    yield Finding("other in a turn", (at, instruction), sim, more={"source": steps[0].sim})
+            if isinstance(instruction, plan.Step):
                 yield from _uneven_faults(at, instruction)
                 if instruction.sim in seen:
-                    yield "second turn", at, instruction, instruction.sim, {}
+                    yield Finding("second turn", (at, instruction), instruction.sim)
                 seen.add(instruction.sim)
 
 
-def _uneven_faults(at: Place, step: Step) -> Iterator[TurnFault]:
+def _uneven_faults(at: Place, step: plan.Step) -> Iterator[Finding]:
     part = step.fraction
     if isinstance(part, (Fraction, int)) and part > 0 and Fraction(part).numerator != 1:
         near = Fraction(1, max(1, round(1 / part)))
-        yield "uneven turns", at, step, step.sim, {"time": part, "near": near}
+        yield Finding("uneven turns", (at, step), step.sim, more={"time": part, "near": near})

@@ -1,4 +1,4 @@
-"""What the verifier knows of a level: who there is, who drives whom, who reacts at once.
+"""What the verifier knows of a level: which simulators, what drives what, what reacts at once.
 
 In:  a Scenario
 Out: Facts, by the numbers of the children
@@ -12,15 +12,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
-from hocket.coupling.graph import strong_components
+from hocket.coupling.feedthrough import Feedthrough, Node
 from hocket.coupling.wiring import OWN, Drive, Wiring, wire
 from hocket.model.composite import as_level, is_sampled
 from hocket.model.extrapolators import Hold, Latch
 from hocket.model.protocols import Model, step_of
 from hocket.model.scenario import Scenario
-
-Node: TypeAlias = tuple[int, int]
-"""An output: number of the child, number of the output."""
 
 
 class Reaction(NamedTuple):
@@ -44,7 +41,7 @@ class LevelFacts:
 
     @cached_property
     def wiring(self) -> Wiring:
-        """Who drives whom."""
+        """Which output drives which input."""
         return wire(self.scenario)
 
     @cached_property
@@ -71,7 +68,7 @@ class LevelFacts:
 
     def path(self, node: Node) -> str:
         """Return the path of an output."""
-        return f"{self.name(node[0])}.{self.model(node[0]).outputs[node[1]].name}"
+        return self.graph.name(node)
 
     @cached_property
     def needs_feed(self) -> list[bool]:
@@ -107,19 +104,18 @@ class LevelFacts:
         return found
 
     @cached_property
+    def graph(self) -> Feedthrough:
+        """The outputs that react between steps."""
+        return Feedthrough(self.wiring)
+
+    @cached_property
     def reactions(self) -> dict[int, list[Reaction]]:
         """Per child that has any: the outputs that react between steps."""
         found: dict[int, list[Reaction]] = {}
-        places: dict[int, list[tuple[int, list[int]]]] = {}
-        for child, model in enumerate(self.wiring.models):
-            if id(model) not in places:
-                places[id(model)] = _reacting_outputs(model)
-            for port, inputs in places[id(model)]:
-                drives = [self.wiring.drives[child][index] for index in inputs]
-                sources = tuple((d.child, d.port) for d in drives if d is not None and d.child >= 0)
-                outside = any(d is not None and d.child == OWN for d in drives)
-                taken = any(d is not None and self._is_sampled(child, d) for d in drives)
-                found.setdefault(child, []).append(Reaction(port, sources, outside, taken))
+        for node, drives in self.graph.drives.items():
+            taken = any(self._is_sampled(node[0], drive) for drive in drives)
+            sources, outside = tuple(self.graph.sources[node]), bool(self.graph.outside[node])
+            found.setdefault(node[0], []).append(Reaction(node[1], sources, outside, taken))
         return found
 
     def _is_sampled(self, child: int, drive: Drive) -> bool:
@@ -133,34 +129,12 @@ class LevelFacts:
     @cached_property
     def loop_of(self) -> dict[Node, tuple[Node, ...]]:
         """The outputs that react at once to themselves, each with all that it does so through."""
-        nodes = [(child, each.port) for child, reactions in self.reactions.items() for each in reactions]
-        number = {node: index for index, node in enumerate(nodes)}
-        edges = {
-            (number[source], number[(child, each.port)])
-            for child, reactions in self.reactions.items()
-            for each in reactions
-            for source in each.sources
-            if source in number
-        }
-        groups = strong_components(len(nodes), edges)
-        loops = [group for group in groups if len(group) > 1 or (group[0], group[0]) in edges]
-        return {nodes[index]: tuple(nodes[each] for each in loop) for loop in loops for index in loop}
+        return {node: loop for loop in self.graph.loops for node in loop}
 
     def feedthrough_output(self) -> str:
-        """Return an output of the level that reacts to an input of it at once; empty if none does."""
-        reactions = {(child, each.port): each for child, some in self.reactions.items() for each in some}
-        seen: set[Node] = set()
-        for port, drive in zip(self.scenario.outputs, self.wiring.outputs, strict=True):
-            open_ends = [(drive.child, drive.port)]
-            while open_ends:
-                node = open_ends.pop()
-                if node in seen or node not in reactions:
-                    continue
-                seen.add(node)
-                if reactions[node].outside:
-                    return port.name
-                open_ends += reactions[node].sources
-        return ""
+        """Return an output of the level with direct feedthrough from its inputs; empty if there is none."""
+        reached = zip(self.scenario.outputs, self.graph.inputs_by_output(), strict=True)
+        return next((port.name for port, inputs in reached if inputs), "")
 
     def can_step(self, child: int, fraction: Fraction) -> bool:
         """Return whether a child can be stepped by this part of the level's step."""
@@ -187,18 +161,6 @@ class LevelFacts:
         if part > 0 and (1 / part).denominator == 1:
             return f'quantum = "{part}" of the orchestrator, and first = "{part}"; or step control inside it'
         return "step control inside it, not around it"
-
-
-def _reacting_outputs(model: Model) -> list[tuple[int, list[int]]]:
-    """Return the outputs of a model that react between steps, each with the numbers of these inputs."""
-    if not model.capabilities.reevaluates:
-        return []
-    number = {port.name: index for index, port in enumerate(model.inputs)}
-    return [
-        (index, [number[name] for name in port.feedthrough])
-        for index, port in enumerate(model.outputs)
-        if port.feedthrough
-    ]
 
 
 Time: TypeAlias = Fraction | int

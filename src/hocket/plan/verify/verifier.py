@@ -9,18 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from hocket.coupling.feedthrough import Node
 from hocket.coupling.wiring import OWN
 from hocket.model.scenario import Scenario
-from hocket.plan.instructions import Body, Step
-from hocket.plan.plan import Plan, describe_instruction
-from hocket.plan.traverse import tries, walk
-from hocket.plan.verify.level_facts import LevelFacts, Node, OutputValues, Time
+from hocket.plan.instructions import Body, Step, describe_instruction, tries, walk
+from hocket.plan.plan import Plan
+from hocket.plan.verify.level_facts import LevelFacts, OutputValues, Time
 from hocket.plan.verify.reader import PlanReader
 from hocket.plan.verify.violations import Violation
 
 
 def check_ends(reader: PlanReader) -> None:
-    """Note who does not end at the end of the step, and whose outputs are from before it."""
+    """Note simulators that do not end at the end of the step, and outputs from before it."""
     facts, apart = reader.facts, False
     still, unread = set(), set()
     for child, time in enumerate(reader.time):
@@ -102,10 +102,10 @@ def check_stale(reader: PlanReader, asked: bool) -> None:
 
 
 def verify_plan(plan: Plan, scenario: Scenario, step: Fraction | None = None) -> list[Violation]:
-    """Return what is wrong with the plan of one level, found by reading it; the kinds are in `plan.kinds`.
+    """Return what is wrong with the plan of one level, found by reading it; the kinds are in `KINDS`.
 
     `step` is that of the level in seconds: with it, parts of a step are held against the steps of levels
-    inside. A value that arrives late because its source steps later is no fault: see `delays`.
+    inside. A value that arrives late because its source steps later is not a fault: see `find_delays`.
     """
     facts = LevelFacts(scenario, step)
     values = OutputValues(facts) if plan.outputs == "consistent" else None

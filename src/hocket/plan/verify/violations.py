@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hocket.errors import Fault, suggest_nearest
-from hocket.plan.plan import describe_instruction
-from hocket.plan.traverse import Spot
+from hocket.plan.instructions import Spot, describe_instruction
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ KINDS = {
         "the plan names an unknown simulator `{sim}`", "a model of the level", "{near}"
     ),
     "no instruction": ViolationKind(
-        "`{given}` is no instruction", "one of those in `hocket.plan`", "such as Read('a')"
+        "`{given}` is not an instruction", "one of those in `hocket.plan`", "such as Read('a')"
     ),
     "empty body": ViolationKind(
         "a body without instructions", "at least one instruction", "leave out what is around it"
@@ -84,7 +83,7 @@ KINDS = {
         "steps of `{sim}` that add up to 1",
     ),
     "inexact step": ViolationKind(
-        "`{sim}` is stepped by {given!r} of the step, which is no fraction", "exact fractions", "{exact}"
+        "`{sim}` is stepped by {given!r} of the step, which is not a fraction", "exact fractions", "{exact}"
     ),
     "no way forward": ViolationKind(
         "`{sim}` is stepped by {time} of the step", "a fraction above 0", "leave it out"
@@ -143,12 +142,12 @@ KINDS = {
     ),
     "race": ViolationKind(
         "`{sim}` is fed from `{source}`, which is read in a body that runs together",
-        "bodies that do not depend on each other: who is first is not known",
+        "bodies that do not depend on each other: which is first is not known",
         "feed all before the Together and read all after it",
     ),
     "race of texts": ViolationKind(
         "`{sim}` gets a text from `{source}`, which steps in a body that runs together",
-        "bodies that do not depend on each other: who is first is not known",
+        "bodies that do not depend on each other: which is first is not known",
         "feed `{sim}` before the Together",
     ),
     "not alone": ViolationKind(
@@ -230,12 +229,12 @@ KINDS = {
         "one around both",
     ),
     "step outside try": ViolationKind(
-        "`{sim}` is stepped outside of the Try: it would not go back with the others",
+        "`{sim}` is stepped outside of the Try: it would not roll back with the others",
         "a Try around the whole step",
         "put Step({sim!r}) into it",
     ),
     "try without rollback": ViolationKind(
-        "`{sim}`{more} cannot roll back, and a Try takes all simulators back",
+        "`{sim}`{more} cannot roll back, and a Try rolls all simulators back",
         "capabilities with `rollback` in the whole level",
         "the plan without the Try",
     ),
@@ -264,7 +263,7 @@ KINDS = {
         "Restore(({sim!r},)) at the start of the Repeat",
     ),
     "save in a repeat": ViolationKind(
-        "`{sim}` is saved inside the Repeat that repeats its steps: the place to go back to moves along",
+        "`{sim}` is saved inside the Repeat that repeats its steps: the place to roll back to moves along",
         "save, then repeat: restore, feed, step, read",
         "Save(({sim!r},)) before the Repeat",
     ),

@@ -22,6 +22,7 @@ import numpy as np
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import wire
 from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model.arguments import choice_faults
 from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import as_level, levels, traits_of
 from hocket.model.extrapolators import Hold
@@ -43,7 +44,7 @@ from hocket.planning.compiler.time_as_signal import (
     with_variable_steps,
 )
 from hocket.simulators.constraint import Coupler
-from hocket.simulators.recipes import choice_faults, parse_seconds, positive_duration
+from hocket.simulators.recipes import parse_seconds, positive_duration
 from hocket.simulators.step_controller import COPY, SOURCES, ErrorSource, StepController
 from hocket.simulators.wrappers.timed import BACK, STEP, TIME, Timed, followed_degree
 

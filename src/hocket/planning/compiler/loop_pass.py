@@ -18,7 +18,7 @@ from hocket.model.composite import as_level, levels, traits_of
 from hocket.model.protocols import Capabilities, Model
 from hocket.model.scenario import Insertion, Scenario
 from hocket.orchestrators import Iterate, Jacobi
-from hocket.plan import Accelerator
+from hocket.plan.accelerators import Accelerator
 from hocket.planning.compiler.contract import SOLVER, algebraic_loops, solves_loops
 from hocket.planning.compiler.sublevels import allows_grouping, free_name, gather_models, show_outputs
 

@@ -20,7 +20,7 @@ from hocket.model.extrapolators import Hermite, Hold, Polynomial
 from hocket.model.protocols import Extrapolator, Model, period_of
 from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators import Iterate, Jacobi
-from hocket.plan import Accelerator
+from hocket.plan.accelerators import Accelerator
 from hocket.planning.compiler.contract import SOLVER
 from hocket.planning.compiler.coupler_design import CouplerDesign, derive_coupler, draft_coupler
 from hocket.planning.compiler.sublevels import (

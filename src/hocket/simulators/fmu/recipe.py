@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 
 from hocket.errors import Fault, ScenarioError, collect_faults, list_names, raise_faults, suggest_nearest
-from hocket.model.arguments import is_number, is_positive
+from hocket.model.arguments import choice_faults, is_number, is_positive, set_fields
 from hocket.model.clock import Duration, format_duration
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Simulator
@@ -31,7 +31,7 @@ from hocket.simulators.fmu.values import Settings, check_settings
 from hocket.simulators.fmu.variables import FLOATS, Description, FmuInterface, array_of
 from hocket.simulators.methods import ORDERS
 from hocket.simulators.ode import METHODS
-from hocket.simulators.recipes import Recipe, choice_faults, positive_duration, set_fields
+from hocket.simulators.recipes import Recipe, positive_duration
 
 InterfaceName: TypeAlias = Literal["auto", "co-simulation", "model-exchange"]
 

@@ -13,14 +13,13 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from hocket.errors import Fault, ScenarioError, raise_faults, suggest_nearest
-from hocket.model.arguments import is_number, is_positive, is_whole
+from hocket.model.arguments import choice_faults, is_number, is_positive, is_whole, set_fields
 from hocket.model.bonds import Balance
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Model, Simulator, declared_energy, period_of, step_of
 from hocket.simulators.energy_projection import Projected, linear_faults
 from hocket.simulators.ode import Ode
 from hocket.simulators.power_balance import InversionBalance, PartnerView, Seat, SubsteppedBalance
-from hocket.simulators.recipes import choice_faults, set_fields
 from hocket.simulators.state_space import StateSpace
 from hocket.simulators.wrappers.emulation import ModelWrapper, check_wrapped
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hocket.errors import ScenarioError
+from hocket.model.arguments import set_fields
 from hocket.model.clock import Duration, format_duration
 from hocket.model.protocols import (
     Array,
@@ -23,7 +24,7 @@ from hocket.model.protocols import (
     can_roll_back,
     declared_energy,
 )
-from hocket.simulators.recipes import positive_duration, set_fields
+from hocket.simulators.recipes import positive_duration
 from hocket.simulators.wrappers.emulation import (
     UNCHANGED,
     Emulating,

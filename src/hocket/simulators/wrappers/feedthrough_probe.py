@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hocket.errors import ScenarioError
+from hocket.model.arguments import set_fields
 from hocket.model.ports import Port
 from hocket.model.protocols import (
     Array,
@@ -26,7 +27,7 @@ from hocket.model.protocols import (
     step_of,
     text_ports,
 )
-from hocket.simulators.recipes import Feedthrough, set_fields, with_feedthrough
+from hocket.simulators.recipes import Feedthrough, with_feedthrough
 from hocket.simulators.wrappers.emulation import Emulating, check_wrapped, outputs_of
 
 PUSHES = 3

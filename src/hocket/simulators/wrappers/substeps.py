@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hocket.errors import ScenarioError, SimulatorError
+from hocket.model.arguments import set_fields
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.extrapolators import value_at
 from hocket.model.protocols import (
@@ -25,7 +26,7 @@ from hocket.model.protocols import (
     can_roll_back,
     step_of,
 )
-from hocket.simulators.recipes import positive_duration, set_fields
+from hocket.simulators.recipes import positive_duration
 from hocket.simulators.wrappers.emulation import (
     Emulating,
     LiveWrapper,

@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hocket.errors import ScenarioError, SimulatorError
+from hocket.model.arguments import set_fields
 from hocket.model.composite import as_level
 from hocket.model.extrapolators import interpolate_samples, value_at
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Capabilities, InitialisationSimulator, Model, Sample, Simulator
-from hocket.simulators.recipes import parse_seconds, set_fields
+from hocket.simulators.recipes import parse_seconds
 from hocket.simulators.wrappers.emulation import LiveWrapper, check_wrapped
 
 TIME, STEP, BACK = "clock_t", "clock_h", "clock_back"
