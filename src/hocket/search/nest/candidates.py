@@ -15,10 +15,9 @@ from functools import cached_property
 import numpy as np
 
 from hocket.analysis.exact_solution import exact_solution
-from hocket.analysis.linear_models import merge_micro_steps
+from hocket.analysis.linear_models import merge_micro_steps, with_sources
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.linearisation import LinearisedLeaf, linearise
-from hocket.analysis.source_playback import with_sources
 from hocket.analysis.stability import EDGE, iteration_convergence, spectral_radius
 from hocket.errors import HocketError, ScenarioError
 from hocket.model.clock import format_duration

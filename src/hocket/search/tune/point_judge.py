@@ -19,7 +19,7 @@ import numpy as np
 from hocket.analysis.consistency import defects_of_columns, open_at_unit_states, relative_consistency
 from hocket.analysis.linear_models import merge_micro_steps
 from hocket.analysis.linear_reading import Reading, read_linear
-from hocket.analysis.rescaling import check_scalable, eigenvalues_at, largest_modulus, scaled_clock
+from hocket.analysis.stability_intervals import check_scalable, eigenvalues_at, largest_modulus, scaled_clock
 from hocket.engine.reference.level import Level
 from hocket.errors import HocketError
 from hocket.model.clock import seconds

@@ -21,7 +21,7 @@ import numpy as np
 
 from hocket.analysis.exact_solution import exact_solution
 from hocket.analysis.forced_response import driven_solution
-from hocket.analysis.source_playback import played_sources, with_sources
+from hocket.analysis.linear_models import played_sources, with_sources
 from hocket.errors import HocketError, ScenarioError, join_names
 from hocket.execution.run import run
 from hocket.model.composite import Composite

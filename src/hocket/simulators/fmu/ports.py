@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from hocket.errors import Fault, list_names, raise_faults, suggest_nearest
+from hocket.errors import Fault, Place, list_names, raise_faults, suggest_nearest
 from hocket.model.ports import Port
 from hocket.model.units import define_unit, difference
 from hocket.simulators.fmu.variables import Description, FmuVariable, element_name
@@ -83,7 +83,7 @@ def layout_ports(
 ) -> PortLayout:
     """Return what the FMU shows; raises ScenarioError with every fault."""
     found, faults = _layout_ports(description, tuple(sorted(sizes.items())), tuple(observe))
-    raise_faults(replace(fault, where=where) for fault in faults)
+    raise_faults(replace(fault, place=replace(fault.place, detail=where)) for fault in faults)
     return found
 
 
@@ -112,7 +112,7 @@ def _layout_ports(
     reacts = _feedthrough(description, sizes, inputs)
     numbers_in, texts_in = _split(inputs)
     numbers_out, texts_out = _split(outputs)
-    ranges_in, ranges_out = _ranges(numbers_in, sizes), _ranges(numbers_out, sizes)
+    ranges_in, ranges_out = element_ranges(numbers_in, sizes), element_ranges(numbers_out, sizes)
     found = PortLayout(
         tuple(port for variable in numbers_in for port in _ports(variable, sizes, with_start=True)),
         tuple(
@@ -123,8 +123,8 @@ def _layout_ports(
         group_calls(description, ranges_in),
         group_calls(description, ranges_out),
         (_names(texts_in, sizes), _names(texts_out, sizes)),
-        group_calls(description, _ranges(texts_in, sizes)),
-        group_calls(description, _ranges(texts_out, sizes)),
+        group_calls(description, element_ranges(texts_in, sizes)),
+        group_calls(description, element_ranges(texts_out, sizes)),
         ranges_in,
         ranges_out,
     )
@@ -153,10 +153,10 @@ def _observed_variables(
             hint = suggest_nearest(name, description.by_name)
             if array is not None and array.dimensions:
                 hint = f"observe the whole array `{array.name}`"
-            faults.append(Fault(f"there is no variable `{name}` to observe", "", "", hint))
+            faults.append(Fault(f"there is no variable `{name}` to observe", Place(key="observe"), "", hint))
         elif variable.type == "clock" or variable.clocks:
             kind = "a clock" if variable.type == "clock" else "clocked"
-            faults.append(Fault(f"`{name}` cannot be observed: it is {kind}"))
+            faults.append(Fault(f"`{name}` cannot be observed: it is {kind}", Place(key="observe")))
         elif name not in known:
             found.append(variable)
     return found, faults
@@ -187,7 +187,9 @@ def _names(variables: list[FmuVariable], sizes: Mapping[str, int]) -> tuple[str,
     )
 
 
-def _ranges(variables: list[FmuVariable], sizes: Mapping[str, int]) -> tuple[tuple[FmuVariable, range], ...]:
+def element_ranges(
+    variables: list[FmuVariable], sizes: Mapping[str, int]
+) -> tuple[tuple[FmuVariable, range], ...]:
     """Return variables, each with the numbers of its elements in all of them."""
     counts = [math.prod(shape(variable, sizes)) for variable in variables]
     ends = itertools.accumulate(counts)
