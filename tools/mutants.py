@@ -89,15 +89,15 @@ ELSEWHERE = {
     "coupling_check": ("checking", "check"),
     "recommended_change": ("checking", "check"),
     "defect_estimate": ("run_error",),
-    "source_playback": ("driven", "sampling"),
+    "linear_models": ("leaps", "models", "driven", "sampling"),
     "forced_response": ("driven",),
     "linearisation": ("models", "identify"),
     "pulse_responses": ("identify", "black_boxes"),
     "error_prediction": ("prediction",),
-    "exact_placement": ("exact", "intervals"),
+    "exact_solution": ("exact", "intervals"),
     "structured_singular_value": ("radius",),
     "stability_map": ("maps",),
-    "stability_intervals": ("intervals", "largest_step"),
+    "stability_intervals": ("intervals", "largest_step", "searches"),
     "run_observation": ("driven", "identify"),
 }
 """Test files, wherever they stand, that are about a module under another name."""

@@ -12,10 +12,10 @@ import hocket as hk
 from analysis.small_scenarios import SmallPen
 from hocket.analysis.error_prediction import predicted_error
 from hocket.analysis.forced_response import driven_solution, fit_curves
+from hocket.analysis.linear_models import PlayedSource, played_sources, with_sources
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.linearisation import linearise
 from hocket.analysis.run_observation import observe_run
-from hocket.analysis.source_playback import PlayedSource, played_sources, with_sources
 from hocket.errors import ScenarioError, SimulatorError
 
 W, Z, PUSHED = 2.0, 0.1, 3.0

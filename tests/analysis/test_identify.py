@@ -331,7 +331,7 @@ def test_an_integer_that_moves_is_refused_and_an_input_that_jumps_is_left_out():
             self.y = 0.5 * self.y + u[0, 0] * u[0, 1]
 
     (counting,) = linearise(alone(hk.Python(Counting))).leaves
-    assert counting.refused == "`count` is no real and jumps, which no linear model does"
+    assert counting.refused == "`count` is not a real and jumps, which no linear model does"
     (leaf,) = linearise(alone(hk.Python(Counting, count=False))).leaves
     assert leaf.how == "identified"
     assert leaf.notes == ("discrete inputs, no pulse response: `mode`",)

@@ -10,8 +10,8 @@ import hocket as hk
 from hocket.analysis.coupling_check import check
 from hocket.analysis.error_prediction import predicted_error, predicted_order
 from hocket.analysis.forced_response import driven_solution
+from hocket.analysis.linear_models import with_sources
 from hocket.analysis.linearisation import linearise
-from hocket.analysis.source_playback import with_sources
 from hocket.errors import ScenarioError
 from hocket.files.formats import read
 from hocket.planning.parameters import scale_steps

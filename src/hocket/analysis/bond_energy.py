@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import partial
 from math import inf, isfinite, log
 from time import perf_counter
 from typing import Any
@@ -76,11 +77,11 @@ class BondTrial:
 
     gains: tuple[BondGain, ...]
     work: float
-    """Steps of simulators per step of their level: those of all sweeps, and those that are parts of it."""
+    """Steps of simulators per step of their level: of all iterations, and those that are parts of it."""
     stored: Mapping[int, float]
     """After so many steps: the energy that all simulators that tell it store."""
     telling: frozenset[str] = frozenset()
-    """Who tells it."""
+    """The simulators that tell it."""
 
     @property
     def share(self) -> float:
@@ -135,9 +136,8 @@ def _work_per_step(engine: Any, level: PlanTree, seconds: float) -> float:
     """Return how many steps simulators made per step of a level."""
     swept, parts = engine.sweeps()[level.path], engine.steps()[level.path]
     made = max(1.0, seconds / float(level.composite.step))
-    return (swept.total / swept.repeats if swept.repeats else 1.0) * (
-        (parts.accepted + parts.rejected) / made if parts.accepted else 1.0
-    )
+    sweeps = swept.total / swept.repeats if swept.repeats else 1.0
+    return sweeps * ((parts.accepted + parts.rejected) / made if parts.accepted else 1.0)
 
 
 def _bond_gains(table: Any, t: Array, flowed: Sequence[tuple[float, float]]) -> Iterator[BondGain]:
@@ -195,7 +195,6 @@ class BondResiduals(Measure):
     title = "energy residual of bonds in a trial run"
 
     def rows(self) -> Rows:
-        """Return a row for each bond."""
         return [
             {
                 "bond": each.bond,
@@ -209,7 +208,6 @@ class BondResiduals(Measure):
         ]
 
     def facts(self) -> dict[str, Any]:
-        """Return everything about them."""
         return {self.title: [asdict(each) | row for each, row in zip(self.gains, self.rows(), strict=True)]}
 
 
@@ -293,7 +291,6 @@ class BondCheck(Measure):
         ]
 
     def facts(self) -> dict[str, Any]:
-        """Return the couplings, and why some fail."""
         return {self.title: self.rows(), "couplings that fail": self.failures}
 
 
@@ -391,18 +388,21 @@ def _candidate_remedies(composite: Composite) -> Iterator[tuple[str, LevelChange
         return
     sloped = all(map(_tells_slopes, levels))
     if any(isinstance(each, Hold) for each in given):
-        yield "linear extrapolation on the bonds", _extrapolate_bonds(Polynomial(1)), True
-        yield "balance correction on the bonds", _extrapolate_bonds(BalanceCorrection()), True
+        line = partial(_extrapolate_bonds, extrapolation=Polynomial(1))
+        yield "linear extrapolation on the bonds", line, True
+        correction = partial(_extrapolate_bonds, extrapolation=BalanceCorrection())
+        yield "balance correction on the bonds", correction, True
     if sloped and not any(isinstance(each, Hermite) for each in given):
-        yield "tangents (hermite) on the bonds", _extrapolate_bonds(Hermite()), True
+        yield "tangents (hermite) on the bonds", partial(_extrapolate_bonds, extrapolation=Hermite()), True
     if all(traits_of(level.orchestrator).schedule == "parallel" for level in bonded):
         yield "Gauss-Seidel", lambda level: level.with_changes(orchestrator=GaussSeidel()), True
         smooth = Hermite() if sloped else Polynomial(1)
         also = "" if all(each.degree for each in given) else " and tangents" if sloped else " and lines"
-        yield f'balance = "inversion"{also}', _balance_bonds("inversion", smooth), False
         ends = [(level.scenario, end) for level in bonded for end in _bond_inputs(level)]
-        if all(_declared_energy(*end) is not None for end in ends):
-            yield f'balance = "energy"{also}', _balance_bonds("energy", smooth), False
+        declared = all(_declared_energy(*end) is not None for end in ends)
+        forms: tuple[Balance, ...] = ("inversion", "energy") if declared else ("inversion",)
+        for form in forms:
+            yield f'balance = "{form}"{also}', partial(_balance_bonds, form=form, smooth=smooth), False
     if simple:
         yield ITERATION, _iterate_linearly, True
 
@@ -428,26 +428,19 @@ def _bond_extrapolators(level: Composite) -> list[Extrapolator]:
     ]
 
 
-def _extrapolate_bonds(extrapolation: Extrapolator) -> LevelChange:
-    def change(level: Composite) -> Composite:
-        ends = _bond_inputs(level)
-        connections = [
-            replace(each, extrapolation=extrapolation) if each.target in ends else each
-            for each in level.scenario.connections
-        ]
-        return level.with_scenario(level.scenario.with_changes(connections=connections))
-
-    return change
+def _extrapolate_bonds(level: Composite, extrapolation: Extrapolator) -> Composite:
+    ends = _bond_inputs(level)
+    connections = [
+        replace(each, extrapolation=extrapolation) if each.target in ends else each
+        for each in level.scenario.connections
+    ]
+    return level.with_scenario(level.scenario.with_changes(connections=connections))
 
 
-def _balance_bonds(form: Balance, smooth: Extrapolator) -> LevelChange:
-    """Return what balances bonds; inputs that are held become smooth."""
-
-    def change(level: Composite) -> Composite:
-        held = any(each.degree == 0 for each in _bond_extrapolators(level))
-        return _with_balance(_extrapolate_bonds(smooth)(level) if held else level, form)
-
-    return change
+def _balance_bonds(level: Composite, form: Balance, smooth: Extrapolator) -> Composite:
+    """Return a level with balanced bonds; inputs that are held become smooth."""
+    held = any(each.degree == 0 for each in _bond_extrapolators(level))
+    return _with_balance(_extrapolate_bonds(level, smooth) if held else level, form)
 
 
 def _iterate_linearly(level: Composite) -> Composite:
@@ -458,7 +451,7 @@ def _iterate_linearly(level: Composite) -> Composite:
 def _with_linear_bonds(level: Composite, orchestrator: Any) -> Composite:
     """Return a level with another algorithm, lines on its bonds, and no balance."""
     plain = _with_balance(level, None).with_changes(orchestrator=orchestrator)
-    return _extrapolate_bonds(Polynomial(1))(plain)
+    return _extrapolate_bonds(plain, Polynomial(1))
 
 
 def _with_balance(level: Composite, form: Balance | None) -> Composite:

@@ -145,13 +145,12 @@ class Classification:
     rates: tuple[str, ...]
     """The steps with which anything moves, the longest first: more than one is multirate."""
     within: tuple[str, ...]
-    """Per level whose simulators have steps of their own: who goes first."""
+    """Per level whose simulators have steps of their own: which goes first."""
     busch: str
     standards: tuple[str, ...]
     unknown: tuple[str, ...] = UNKNOWN
 
     def rows(self) -> list[dict[str, object]]:
-        """Return a row for each term."""
         rates = f"{len(self.rates)} rates: {', '.join(self.rates)}"
         facts = {
             "subsystems": str(self.simulators),

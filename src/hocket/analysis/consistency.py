@@ -17,10 +17,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from hocket.analysis.exact_placement import exact_places
-from hocket.analysis.exact_solution import exact_solution
-from hocket.analysis.linear_models import IdentifiedModel
-from hocket.analysis.linear_reading import Reading, advance_ticks, named_leaves, period_ticks, scatter_state
+from hocket.analysis.exact_solution import exact_places, exact_solution
+from hocket.analysis.linear_models import IdentifiedModel, named_leaves
+from hocket.analysis.linear_reading import Reading, advance_ticks, period_ticks, scatter_state
 from hocket.analysis.measure import Drawing, Measure, Rows
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.opening import open_level
@@ -42,9 +41,6 @@ _NORMS: dict[str, Any] = {"fro": "fro", "two": 2, "one": 1, "inf": np.inf}
 ADVICE = "ranks the steps of one coupling well (0.93 to 0.999), couplings at one step badly (0.35 to 0.57)"
 """What rank correlation with the true error was found (theory, section 1)."""
 FOREIGN = "the states of identified models have units of their own, so that other steps cannot be compared"
-
-
-# before a run
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,18 +74,15 @@ class Consistency(Measure):
         return [f"delta = {self.delta:.4g} ({norm}): {self.note}"]
 
     def facts(self) -> dict[str, Any]:
-        """Return delta and the contributions."""
         return {"relative consistency": self.delta, "consistency of inputs": self.rows()}
 
     def draw(self) -> Any:
         """Draw the defect of each input per unit of each state."""
-        size = 3.5 + 0.4 * len(self.states), 1.8 + 0.3 * len(self.inputs)
-        figure, (axes,) = new_figure(*size)
+        figure, (axes,) = new_figure(3.5 + 0.4 * len(self.states), 1.8 + 0.3 * len(self.inputs))
         picture = axes.imshow(np.abs(self.matrix), cmap="Blues", aspect="auto", vmin=0.0)
         axes.set_xticks(np.arange(len(self.states)), self.states, rotation=90, fontsize="small")
         axes.set_yticks(np.arange(len(self.inputs)), self.inputs, fontsize="small")
-        title = f"defect after {self.k} steps, delta = {self.delta:.3g} ({self.norm})"
-        set_axes_title(axes, title)
+        set_axes_title(axes, f"defect after {self.k} steps, delta = {self.delta:.3g} ({self.norm})")
         figure.colorbar(picture, label="defect per unit of a state")
         return figure
 
@@ -107,17 +100,14 @@ def relative_consistency(
     composite = what.composite if isinstance(what, Reading) else what
     if norm not in _NORMS or k < 0:
         expected = f"k of 0 or more, and one of {', '.join(_NORMS)}"
-        raise ScenarioError(
-            f"there is no relative consistency for k = {k} in the norm `{norm}`", "", expected
-        )
+        wrong = f"there is no relative consistency for k = {k} in the norm `{norm}`"
+        raise ScenarioError(wrong, "", expected)
     matrix = defects_from_columns(composite, k)
     if matrix is None:
         count = sum(state_count(model) or 0 for model in plan_tree(composite).leaves.wiring.models)
         if most is not None and count > most:
-            raise ScenarioError(
-                f"it needs a start of the engine for each of {count:,} states",
-                hint="`hocket.analysis.consistency.relative_consistency`",
-            )
+            many = f"it needs a start of the engine for each of {count:,} states"
+            raise ScenarioError(many, hint="`hocket.analysis.consistency.relative_consistency`")
         matrix = defects_from_starts(composite, k)
     delta = float(np.linalg.norm(matrix, _NORMS[norm])) if matrix.size else 0.0
     leaves = named_leaves(composite)
@@ -223,18 +213,14 @@ def defects_from_starts(composite: Composite, k: int) -> Array:
     root = open_level(design, clock_of(design))
     levels = {level.path: level for level in levels_of(root)}
     simulators: list[Any] = [levels[path].children[child] for path, child in design.leaves.places]
-    sizes = [simulator.size for simulator in simulators]
-    states = np.zeros(sum(sizes))
-    first = np.cumsum([0, *sizes])
+    first = np.cumsum([0, *(simulator.size for simulator in simulators)])
+    states = np.zeros(first[-1])
     for begin, simulator in zip(first, simulators, strict=False):
-        simulator.start = partial(
-            _start_at_state, simulator, simulator.start, states[begin : begin + simulator.size]
-        )
+        x = states[begin : begin + simulator.size]
+        simulator.start = partial(_start_at_state, simulator, simulator.start, x)
 
     def defects_from_state(chosen: int | None) -> Array:
-        states[:] = 0.0
-        if chosen is not None:
-            states[chosen] = 1.0
+        states[:] = np.arange(len(states)) == chosen
         initialise(root, 0.0)
         for _ in range(k):
             advance_ticks(root, period_ticks(root))
@@ -251,12 +237,7 @@ def defects_from_starts(composite: Composite, k: int) -> Array:
 def _start_at_state(simulator: Any, start: Callable[[float], None], x: Array, t: float) -> None:
     """Start a simulator, and move it to other states."""
     start(t)
-    z = simulator.z.copy()
-    z[: len(x)] = x
-    simulator.z = z
-
-
-# after a run
+    simulator.z = np.concatenate([x, simulator.z[len(x) :]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +252,6 @@ class RunDefect(Drawing):
     """Inputs and outputs that were not recorded: their connections are left out."""
 
     def rows(self) -> Rows:
-        """Return a row for each connection."""
         return [each.row() for each in self.connections]
 
     def draw(self) -> Any:

@@ -19,13 +19,12 @@ from hocket.analysis.bond_energy import BondCheck, BondResiduals, balanced_leave
 from hocket.analysis.consistency import Consistency, relative_consistency
 from hocket.analysis.error_prediction import PredictedError, predicted_error
 from hocket.analysis.exact_solution import ExactSolution, exact_solution
-from hocket.analysis.linear_models import merge_micro_steps
+from hocket.analysis.linear_models import merge_micro_steps, played_sources, with_sources
 from hocket.analysis.linear_reading import Reading, read_linear
 from hocket.analysis.linearisation import LinearisedLeaf, LinearModels, linearise, parse_seconds
 from hocket.analysis.measure import Measure, Outcome, verdict_lines, worst_outcome
 from hocket.analysis.posedness import Posedness, posedness
 from hocket.analysis.recommended_change import RecommendedChanges, best_change, suggest_changes
-from hocket.analysis.source_playback import played_sources, with_sources
 from hocket.analysis.stability import (
     EDGE,
     MARGIN,
@@ -75,11 +74,9 @@ class Unjudged(Measure):
     title = "not judged"
 
     def verdict(self) -> list[str]:
-        """Return a line for each."""
         return [f"not judged: {reason}" for reason in self.reasons]
 
     def facts(self) -> dict[str, Any]:
-        """Return the reasons."""
         return {self.title: self.reasons}
 
 

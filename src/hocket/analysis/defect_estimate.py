@@ -21,10 +21,10 @@ import numpy as np
 from hocket.analysis.bond_energy import balanced_leaves
 from hocket.analysis.consistency import measure_defect, run_defect, worst_defect
 from hocket.analysis.error_prediction import PortError, predicted_error, predicted_order
-from hocket.analysis.linear_reading import is_linear, named_leaves
+from hocket.analysis.linear_models import named_leaves, with_sources
+from hocket.analysis.linear_reading import is_linear
 from hocket.analysis.linearisation import linearise
 from hocket.analysis.posedness import delayed_inputs, posedness
-from hocket.analysis.source_playback import with_sources
 from hocket.errors import HocketError, ScenarioError, list_names
 from hocket.files.error_estimate import ErrorEstimate, InputDefect, PortEstimate, matching_rows
 from hocket.files.plotting import Series

@@ -8,7 +8,8 @@ Phi is real, so the upper half of the circle tells everything: angles go from 0 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -26,7 +27,6 @@ from hocket.analysis.linear_reading import (
     live_columns,
     scatter_state,
 )
-from hocket.analysis.root_search import find_minimum
 from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError, suggest_nearest
 from hocket.model.protocols import Array, OutputDerivativeSimulator, hand_on
@@ -46,6 +46,8 @@ NEAR = 1e-3
 NOTHING = 1e-100
 """Gains below this are zero, and level sets of them are not looked for."""
 ROUNDS = 30
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+"""The part of a range that is kept when it is cut by the golden section."""
 EPSILON = 2.0**-52
 
 
@@ -183,6 +185,27 @@ def _refine_peak(transfer: Transfer, angles: Real, gains: Real, count: int) -> t
     return angle, gain
 
 
+def find_minimum(f: Callable[[float], float], low: float, high: float, exact: float) -> tuple[float, float]:
+    """Return where f is lowest between two ends, to within `exact`, and how low: golden section.
+
+    (Kiefer 1953.) Of several valleys one is found.
+    """
+    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    at_left, at_right = f(left), f(right)
+    while high - low > exact:
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - GOLDEN * (high - low)
+            at_left = f(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + GOLDEN * (high - low)
+            at_right = f(right)
+        if not low < left <= right < high:
+            break
+    return (left, at_left) if at_left <= at_right else (right, at_right)
+
+
 @dataclass(frozen=True)
 class UncertainBlock:
     """One uncertain simulator: its step maps `sees` numbers to `moves` numbers, `times` times per period."""
@@ -270,7 +293,7 @@ def disturbance_model(reading: Reading, names: Sequence[str]) -> DisturbanceMode
     root, taps = reading.root, []
     named = _find_simulators(root, names)
     stateless = tuple(level.name(child) for level, child, simulator in named if not len(simulator.z))
-    _check_sweeps(root)
+    _check_iterations(root)
     saved = root.save()
     try:
         for level, child, simulator in named:
@@ -297,8 +320,8 @@ def disturbance_model(reading: Reading, names: Sequence[str]) -> DisturbanceMode
     return DisturbanceModel(transfer, blocks, maps, stateless)
 
 
-def _check_sweeps(root: Level) -> None:
-    """Refuse sweeps that see different things: each would be disturbed in another way."""
+def _check_iterations(root: Level) -> None:
+    """Refuse iterations that see different things: each would be disturbed in another way."""
     for level, loop in root.tree.instructions(Repeat):
         if loop.until is None and loop.at_most > 1:
             where = f" of `{level.path}`" if level.path else ""

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hocket.analysis.exact_placement import exact_places
-from hocket.analysis.exact_solution import ExactSolution, exact_solution
+from hocket.analysis.exact_solution import ExactSolution, exact_places, exact_solution
 from hocket.analysis.forced_response import driven_solution
+from hocket.analysis.linear_models import played_sources
 from hocket.analysis.linear_reading import Reading, read_linear
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.posedness import hidden_ports
@@ -26,7 +26,6 @@ from hocket.analysis.run_observation import (
     observe_run,
     outputs_by_leaf,
 )
-from hocket.analysis.source_playback import played_sources
 from hocket.coupling.wiring import OWN
 from hocket.errors import HocketError, ScenarioError
 from hocket.files.error_estimate import AGREED, format_time
@@ -234,7 +233,6 @@ class PredictedError(Measure):
         raise ScenarioError(f"no error of `{port}` was predicted", hint=f"`{self.ports[0].port}`, for one")
 
     def rows(self) -> Rows:
-        """Return a row for each port."""
         return [
             {
                 "port": each.port,
@@ -248,11 +246,9 @@ class PredictedError(Measure):
         ]
 
     def notes(self) -> list[str]:
-        """Return what is known of the order."""
         return [self.order.words]
 
     def facts(self) -> dict[str, Any]:
-        """Return the errors and the order."""
         order = {"observed order": self.order.measured, "expected order": self.order.predicted}
         return {self.title: self.rows()} | order
 

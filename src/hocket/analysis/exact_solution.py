@@ -1,30 +1,29 @@
 """The exact answer: all leaves as one linear system, coupled without steps, solved by the matrix exponential.
 
 In:  a Composite of linear models: StateSpace, or what stands for others
-Out: an ExactSolution: x' = A x + b, y = C x + d, at any times
+Out: an ExactSolution: x' = A x + b, y = C x + d, at any times; ExactPlaces: where it would stand in z
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from hocket.analysis.linear_models import IdentifiedModel, Tangent
-from hocket.analysis.linear_reading import named_leaves
-from hocket.analysis.source_playback import PlayedSource, played_sources
+from hocket.analysis.linear_models import IdentifiedModel, PlayedSource, Tangent, named_leaves, played_sources
+from hocket.analysis.linear_reading import Place, list_places
 from hocket.coupling.graph import strong_components
-from hocket.coupling.wiring import CONSTANT
+from hocket.coupling.wiring import CONSTANT, OWN, Drive
 from hocket.engine.algebraic_loops import no_solution
+from hocket.engine.initialise import levels_of
+from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array, state_count
 from hocket.planning.planner import plan_tree
-from hocket.planning.tree import PlanTree
 from hocket.simulators.state_space import StateSpace
 
 SINGULAR = 1e-12
@@ -203,7 +202,7 @@ _System = tuple[Array, Array, Array, Array, Array, Array, Array]
 def leaf_system(name: str, model: Any) -> _System:
     """Return a linear leaf by itself: A, B, C, D, x0, rate and shift."""
     n, m, p = state_count(model) or 0, len(model.inputs), len(model.outputs)
-    rate, shift = _constant_terms(model)
+    rate, shift = constant_terms(model)
     if isinstance(model, (StateSpace, Tangent)):
         shapes = zip("ABCD", ((n, n), (n, m), (p, n), (p, m)), strict=True)
         A, B, C, D = (np.array(getattr(model, key), dtype=float).reshape(shape) for key, shape in shapes)
@@ -215,7 +214,7 @@ def leaf_system(name: str, model: Any) -> _System:
     return A, B, C, D, np.array(model.x0, dtype=float), rate, shift[:p]
 
 
-def _constant_terms(model: Any) -> tuple[Array, Array]:
+def constant_terms(model: Any) -> tuple[Array, Array]:
     """Return what is added to the rate of the state and to the outputs: nothing for what is linear itself."""
     if isinstance(model, (Tangent, IdentifiedModel)):
         return np.array(model.rate, dtype=float), np.array(model.shift, dtype=float)
@@ -281,132 +280,111 @@ def _check_singular_loops(gains: Array, ports: tuple[str, ...]) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class SampledDevice:
-    """A model that is stepped once in a period: x' = F x + G u + rate, y = C x + D u + shift."""
+class ExactPlaces:
+    """What the exact solution puts into z: row i of `weights`, acting on [x, 1, ...] at `ago[i]` before."""
 
-    name: str
-    period: Fraction
-    F: Array
-    G: Array
-    C: Array
-    D: Array
-    rate: Array
-    shift: Array
-    x0: Array
+    weights: Array
+    ago: Array
+    """Seconds."""
+    moving: Array
+    """Whether a number is about motion (a slope, a power of time, a history) and is none at a cold start."""
 
-
-@dataclass(frozen=True, eq=False)
-class SampledSystem:
-    """The system between jumps, with what is shown, kept and seen by devices behind its own states."""
-
-    system: ExactSolution
-    devices: tuple[SampledDevice, ...]
-    seen: Array
-    """The inputs of the devices as rows that act on the outputs, and on one."""
-    places: tuple[tuple[slice, slice, slice], ...]
-    """Of each device: where the states have what it shows, keeps and sees."""
-    shares: Array
-    """How sources act on the outputs."""
-    _jumps: dict[tuple[int, ...], Array] = field(default_factory=dict, repr=False)
-
-    def times(self, end: float) -> dict[float, tuple[int, ...]]:
-        """Return when devices jump, and which."""
-        found: dict[Fraction, tuple[int, ...]] = {}
-        for number, device in enumerate(self.devices):
-            for count in range(1, int(end / float(device.period)) + 1):
-                at = count * device.period
-                found[at] = (*found.get(at, ()), number)
-        return {float(at): found[at] for at in sorted(found) if float(at) < end}
-
-    def jump(self, who: tuple[int, ...]) -> Array:
-        """Return the states after a jump, as rows that act on [x, 1, s]: all end a period, then all look."""
-        if who not in self._jumps:
-            self._jumps[who] = self._build_jump([self.devices[k] for k in who], [self.places[k] for k in who])
-        return self._jumps[who]
-
-    def _build_jump(self, devices: list[SampledDevice], places: list[tuple[slice, slice, slice]]) -> Array:
-        n, k = len(self.system.x0), self.shares.shape[1]
-        whole = np.eye(n + 1 + k)
-        for device, (shows, keeps, saw) in zip(devices, places, strict=True):
-            whole[keeps] = 0.0
-            whole[keeps, keeps], whole[keeps, saw], whole[keeps, n] = device.F, device.G, device.rate
-            whole[shows] = device.C @ whole[keeps]
-            whole[shows, n] += device.shift
-        shown = np.concatenate([np.arange(n)[shows] for shows, _, _ in places])
-        looks = np.concatenate([np.arange(n)[saw] for _, _, saw in places])
-        seen = self.seen[looks - self.places[0][2].start]
-        inputs = seen[:, :-1] @ np.hstack([self.system.C, self.system.d[:, None], self.shares]) @ whole
-        inputs[:, n] += seen[:, -1]
-        D = block_diagonal([device.D for device in devices])
-        back = seen[:, :-1] @ self.system.C[:, shown]
-        more = np.linalg.solve(np.eye(len(shown)) - D @ back, D @ inputs)
-        whole[shown] += more
-        whole[looks] = inputs + back @ more
-        return whole[:n]
+    def states_at(self, solution: ExactSolution, times: Array) -> Array:
+        """Return z at each of these times, a row each, as if all of the past had been exact."""
+        z = np.zeros((len(times), len(self.ago)))
+        for ago in np.unique(self.ago):
+            chosen = self.ago == ago
+            z[:, chosen] = solution.trajectory(times - ago) @ self.weights[chosen].T
+        return z
 
 
-def devices_of(composite: Composite) -> tuple[SampledDevice, ...]:
-    """Return what is sampled; raises ScenarioError for what cannot be told apart from its steps."""
-    return tuple(_read_device(level) for level in plan_tree(composite).levels() if level.composite.sampled)
+def exact_places(solution: ExactSolution, root: Level) -> ExactPlaces:
+    """Return what each number of z is in the exact solution; the tree tells how old each one is."""
+    finder = _PlaceFinder(solution, root)
+    found = [finder.find(place) for place in list_places(root)]
+    weights = np.array([row for row, _, _ in found]).reshape(len(found), solution.width)
+    ago, moving = (
+        np.array([ago for _, ago, _ in found]),
+        np.array([moves for _, _, moves in found], dtype=bool),
+    )
+    return ExactPlaces(weights, ago, moving)
 
 
-def _read_device(level: PlanTree) -> SampledDevice:
-    model: Any = level.wiring.models[0]
-    name, period = level.name(0), level.composite.step
-    if len(level.wiring.models) != 1 or level.inner:
-        raise ScenarioError(f"`{level.path}` is sampled, and what is in it is more than one simulator")
-    n, m, p = state_count(model) or 0, len(model.inputs), len(model.outputs)
-    rate, shift = _constant_terms(model)
-    if isinstance(model, IdentifiedModel) and model.h == period:
-        return SampledDevice(
-            name, period, model.F, model.G[0], model.C[:p], model.D[0][:p], rate, shift[:p], model.x0
-        )
-    if isinstance(model, (StateSpace, Tangent, IdentifiedModel)) and not n:
-        D = np.array(model.D, dtype=float).reshape(p, m)
-        none = np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0))
-        return SampledDevice(name, period, *none, D, np.zeros(0), np.asarray(shift), np.zeros(0))
-    raise ScenarioError(f"`{level.path}` is sampled, and moves between its samples")
+class _PlaceFinder:
+    """Looks up in a tree what the places of z show."""
 
+    def __init__(self, solution: ExactSolution, root: Level):
+        self.solution, self.root = solution, root
+        self.rows: dict[int, Array] = {}
+        self.number = {port: row for row, port in enumerate(solution.ports)}
+        self.state = {name: row for row, name in enumerate(solution.states)}
+        self.home = {
+            level.name(child): (level, child)
+            for level in levels_of(root)
+            for child in range(len(level.children))
+        }
 
-def couple_devices(composite: Composite, devices: tuple[SampledDevice, ...]) -> tuple[SampledSystem, Array]:
-    """Return the system with its devices, and how the sources push its states."""
-    leaves, names = named_leaves(composite), {device.name for device in devices}
-    inner, pushes, shares = coupled_system(composite, names)
-    outside = [each for each in leaves if each[0] in names or isinstance(each[1], PlayedSource)]
-    held = np.array([name in names for name, model in outside for _ in model.outputs], dtype=bool)
-    L, g = wiring_matrices(composite)
-    rows = [name in names for name, model in leaves for _ in model.inputs]
-    seen = np.hstack([L[rows], g[rows, None]])
-    first = np.concatenate([np.zeros(0), *(source.first for _, source in played_sources(composite))])
-    base = inner.C @ inner.x0 + inner.d + shares[:, ~held] @ first
-    shown, looked = _start_outputs(devices, seen, base, shares[:, held])
-    x0 = np.concatenate([inner.x0, shown, *(device.x0 for device in devices), looked])
-    n, more = len(inner.x0), len(x0) - len(inner.x0)
-    A = np.zeros((len(x0), len(x0)))
-    A[:n, :n], A[:n, n : n + len(shown)] = inner.A, pushes[:, held]
-    C = np.hstack([inner.C, shares[:, held], np.zeros((len(base), more - len(shown)))])
-    kept = [f"{device.name}.x{number + 1}" for device in devices for number in range(len(device.x0))]
-    ends = [f"shown {number}" for number in range(len(shown))], [f"seen {k}" for k in range(len(looked))]
-    states = (*inner.states, *ends[0], *kept, *ends[1])
-    system = ExactSolution(A, np.append(inner.b, np.zeros(more)), C, inner.d, x0, states, inner.ports)
-    moved = np.vstack([pushes[:, ~held], np.zeros((more, (~held).sum()))])
-    return SampledSystem(system, devices, seen, _device_slices(devices, n), shares[:, ~held]), moved
+    def find(self, place: Place) -> tuple[Array, float, bool]:
+        """Return the row, how many seconds before now it holds, and whether the number is about motion."""
+        kind, level, child, index, back = place
+        memory = level.memory
+        if kind in ("state", "history"):
+            state = self.state[f"{place.cell.owner}.{place.cell.name}"]
+            if kind == "state":
+                return np.eye(1, self.solution.width, state)[0], 0.0, False
+            simulator: Any = level.children[child]
+            return self.solution.generator[state], simulator.last_h or 0.0, True
+        if kind in ("sample", "slope"):
+            tick, moving = memory.rings[child][index][-1 - back][0], kind == "slope"
+            return self.output(level, child, index, int(moving)), self._ago(tick), moving
+        if kind == "memory":
+            drive: Any = level.wiring.drives[child][index]
+            tick = memory.filters[child, index].seen - back * level.length
+            return self.output(level, drive.child, drive.port), self._ago(tick), False
+        if kind == "input":
+            return self.input(level, child, index, back), self._ago(memory.base[child]), back > 0
+        which, power = divmod(back, level.degree + 1)
+        row = self.input(*self.home[level.path], index, power)
+        return row, self._ago((level.inputs, level.offered)[which][0]), power > 0
 
+    def _ago(self, tick: int) -> float:
+        return self.root.clock.span(self.root.now - tick)
 
-def _start_outputs(
-    devices: tuple[SampledDevice, ...], seen: Array, base: Array, shares: Array
-) -> tuple[Array, Array]:
-    """Return what devices show and see at the start, where all agree."""
-    own = np.concatenate([device.C @ device.x0 + device.shift for device in devices])
-    D = block_diagonal([device.D for device in devices])
-    right = own + D @ (seen[:, :-1] @ base + seen[:, -1])
-    shown = np.asarray(np.linalg.solve(np.eye(len(own)) - D @ seen[:, :-1] @ shares, right), dtype=float)
-    return shown, np.asarray(seen[:, :-1] @ (base + shares @ shown) + seen[:, -1])
+    def output(self, level: Level, child: int, port: int, derivative: int = 0) -> Array:
+        """Return an output of a child, which may be a level, as a row that acts on [x, 1]."""
+        simulator = level.children[child]
+        if isinstance(simulator, Level):
+            return self._drive_row(simulator, simulator.wiring.outputs[port], derivative)
+        if derivative not in self.rows:
+            self.rows[derivative] = self.solution.weights(derivative)
+        name = f"{level.name(child)}.{level.wiring.models[child].outputs[port].name}"
+        return np.asarray(self.rows[derivative][self.number[name]])
 
+    def input(self, level: Level, child: int, index: int, power: int) -> Array:
+        """Return the coefficient of a power of time in what drives an input."""
+        return self._input_row(level, child, index, power) / float(math.factorial(power))
 
-def _device_slices(devices: tuple[SampledDevice, ...], first: int) -> tuple[tuple[slice, slice, slice], ...]:
-    shown, kept = [len(each.D) for each in devices], [len(each.F) for each in devices]
-    ends = (first + np.cumsum([0, *shown, *kept, *(each.D.shape[1] for each in devices)])).tolist()
-    slices = [slice(a, b) for a, b in pairwise(ends)]
-    count = len(devices)
-    return tuple(zip(slices[:count], slices[count : 2 * count], slices[2 * count :], strict=True))
+    def _input_row(self, level: Level, child: int, index: int, derivative: int) -> Array:
+        drive = level.wiring.drives[child][index]
+        if drive is None:
+            return self._constant_row(level.wiring.models[child].inputs[index].start, derivative)
+        return self._drive_row(level, drive, derivative)
+
+    def _drive_row(self, level: Level, drive: Drive, derivative: int) -> Array:
+        if drive.extrapolation is not None and derivative > drive.extrapolation.degree:
+            return self._constant_row(0.0, derivative)
+        if drive.child != OWN:
+            row = self.output(level, drive.child, drive.port, derivative)
+        elif level is self.root:
+            row = self._constant_row(level.starts[drive.port], derivative)
+        else:
+            row = self._input_row(*self.home[level.path], drive.port, derivative)
+        row = drive.gain * row
+        if derivative == 0:
+            row[len(self.solution.x0)] += drive.offset
+        return np.asarray(row)
+
+    def _constant_row(self, value: float | None, derivative: int) -> Array:
+        row = np.zeros(self.solution.width)
+        row[len(self.solution.x0)] = (value or 0.0) if derivative == 0 else 0.0
+        return row

@@ -1,7 +1,7 @@
-"""The exact solution with sources: their outputs over time as polynomials on pieces, and what they drive.
+"""The exact solution with sources, as polynomials on pieces, and with devices that are sampled and jump.
 
 In:  a Composite with sources that are played, and how long they shall be followed
-Out: Curves: values and derivatives at any times; a DrivenSolution
+Out: a DrivenSolution; Curves of the sources: values and derivatives at any times
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,18 +19,21 @@ from numpy.typing import NDArray
 
 from hocket.analysis.exact_solution import (
     ExactSolution,
-    SampledSystem,
-    couple_devices,
+    block_diagonal,
+    constant_terms,
     coupled_system,
-    devices_of,
+    wiring_matrices,
 )
-from hocket.analysis.source_playback import played_sources
+from hocket.analysis.linear_models import IdentifiedModel, PlayedSource, Tangent, named_leaves, played_sources
 from hocket.engine.simulator_calls import simulator_error
 from hocket.errors import ScenarioError, SimulatorError
 from hocket.model.clock import Duration, seconds
 from hocket.model.composite import Composite
-from hocket.model.protocols import Array
+from hocket.model.protocols import Array, state_count
+from hocket.planning.planner import plan_tree
+from hocket.planning.tree import PlanTree
 from hocket.simulators.sources import Csv, Table
+from hocket.simulators.state_space import StateSpace
 
 Indices: TypeAlias = NDArray[np.int64]
 
@@ -122,6 +126,139 @@ def fit_curves(
     return Curves(np.array(breaks), np.array(found))
 
 
+@dataclass(frozen=True, eq=False)
+class SampledDevice:
+    """A model that is stepped once in a period: x' = F x + G u + rate, y = C x + D u + shift."""
+
+    name: str
+    period: Fraction
+    F: Array
+    G: Array
+    C: Array
+    D: Array
+    rate: Array
+    shift: Array
+    x0: Array
+
+
+@dataclass(frozen=True, eq=False)
+class SampledSystem:
+    """The system between jumps, with what is shown, kept and seen by devices behind its own states."""
+
+    system: ExactSolution
+    devices: tuple[SampledDevice, ...]
+    seen: Array
+    """The inputs of the devices as rows that act on the outputs, and on one."""
+    places: tuple[tuple[slice, slice, slice], ...]
+    """Of each device: where the states have what it shows, keeps and sees."""
+    shares: Array
+    """How sources act on the outputs."""
+    _jumps: dict[tuple[int, ...], Array] = field(default_factory=dict, repr=False)
+
+    def times(self, end: float) -> dict[float, tuple[int, ...]]:
+        """Return when devices jump, and which."""
+        found: dict[Fraction, tuple[int, ...]] = {}
+        for number, device in enumerate(self.devices):
+            for count in range(1, int(end / float(device.period)) + 1):
+                at = count * device.period
+                found[at] = (*found.get(at, ()), number)
+        return {float(at): found[at] for at in sorted(found) if float(at) < end}
+
+    def jump(self, which: tuple[int, ...]) -> Array:
+        """Return the states after a jump, as rows that act on [x, 1, s]: all end a period, then all look."""
+        if which not in self._jumps:
+            devices, places = [self.devices[k] for k in which], [self.places[k] for k in which]
+            self._jumps[which] = self._build_jump(devices, places)
+        return self._jumps[which]
+
+    def _build_jump(self, devices: list[SampledDevice], places: list[tuple[slice, slice, slice]]) -> Array:
+        n, k = len(self.system.x0), self.shares.shape[1]
+        whole = np.eye(n + 1 + k)
+        for device, (shows, keeps, saw) in zip(devices, places, strict=True):
+            whole[keeps] = 0.0
+            whole[keeps, keeps], whole[keeps, saw], whole[keeps, n] = device.F, device.G, device.rate
+            whole[shows] = device.C @ whole[keeps]
+            whole[shows, n] += device.shift
+        shown = np.concatenate([np.arange(n)[shows] for shows, _, _ in places])
+        looks = np.concatenate([np.arange(n)[saw] for _, _, saw in places])
+        seen = self.seen[looks - self.places[0][2].start]
+        inputs = seen[:, :-1] @ np.hstack([self.system.C, self.system.d[:, None], self.shares]) @ whole
+        inputs[:, n] += seen[:, -1]
+        D = block_diagonal([device.D for device in devices])
+        back = seen[:, :-1] @ self.system.C[:, shown]
+        more = np.linalg.solve(np.eye(len(shown)) - D @ back, D @ inputs)
+        whole[shown] += more
+        whole[looks] = inputs + back @ more
+        return whole[:n]
+
+
+def devices_of(composite: Composite) -> tuple[SampledDevice, ...]:
+    """Return what is sampled; raises ScenarioError for what cannot be told apart from its steps."""
+    return tuple(_read_device(level) for level in plan_tree(composite).levels() if level.composite.sampled)
+
+
+def _read_device(level: PlanTree) -> SampledDevice:
+    model: Any = level.wiring.models[0]
+    name, period = level.name(0), level.composite.step
+    if len(level.wiring.models) != 1 or level.inner:
+        raise ScenarioError(f"`{level.path}` is sampled, and what is in it is more than one simulator")
+    n, m, p = state_count(model) or 0, len(model.inputs), len(model.outputs)
+    rate, shift = constant_terms(model)
+    if isinstance(model, IdentifiedModel) and model.h == period:
+        return SampledDevice(
+            name, period, model.F, model.G[0], model.C[:p], model.D[0][:p], rate, shift[:p], model.x0
+        )
+    if isinstance(model, (StateSpace, Tangent, IdentifiedModel)) and not n:
+        D = np.array(model.D, dtype=float).reshape(p, m)
+        none = np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0))
+        return SampledDevice(name, period, *none, D, np.zeros(0), np.asarray(shift), np.zeros(0))
+    raise ScenarioError(f"`{level.path}` is sampled, and moves between its samples")
+
+
+def couple_devices(composite: Composite, devices: tuple[SampledDevice, ...]) -> tuple[SampledSystem, Array]:
+    """Return the system with its devices, and how the sources push its states."""
+    leaves, names = named_leaves(composite), {device.name for device in devices}
+    inner, pushes, shares = coupled_system(composite, names)
+    outside = [each for each in leaves if each[0] in names or isinstance(each[1], PlayedSource)]
+    held = np.array([name in names for name, model in outside for _ in model.outputs], dtype=bool)
+    L, g = wiring_matrices(composite)
+    rows = [name in names for name, model in leaves for _ in model.inputs]
+    seen = np.hstack([L[rows], g[rows, None]])
+    first = np.concatenate([np.zeros(0), *(source.first for _, source in played_sources(composite))])
+    base = inner.C @ inner.x0 + inner.d + shares[:, ~held] @ first
+    shown, looked = _start_outputs(devices, seen, base, shares[:, held])
+    x0 = np.concatenate([inner.x0, shown, *(device.x0 for device in devices), looked])
+    n, more = len(inner.x0), len(x0) - len(inner.x0)
+    A = np.zeros((len(x0), len(x0)))
+    A[:n, :n], A[:n, n : n + len(shown)] = inner.A, pushes[:, held]
+    C = np.hstack([inner.C, shares[:, held], np.zeros((len(base), more - len(shown)))])
+    kept = [f"{device.name}.x{number + 1}" for device in devices for number in range(len(device.x0))]
+    ends = [f"shown {number}" for number in range(len(shown))], [f"seen {k}" for k in range(len(looked))]
+    states = (*inner.states, *ends[0], *kept, *ends[1])
+    system = ExactSolution(A, np.append(inner.b, np.zeros(more)), C, inner.d, x0, states, inner.ports)
+    moved = np.vstack([pushes[:, ~held], np.zeros((more, (~held).sum()))])
+    return SampledSystem(system, devices, seen, _device_slices(devices, n), shares[:, ~held]), moved
+
+
+def _start_outputs(
+    devices: tuple[SampledDevice, ...], seen: Array, base: Array, shares: Array
+) -> tuple[Array, Array]:
+    """Return what devices show and see at the start, where all agree."""
+    own = np.concatenate([device.C @ device.x0 + device.shift for device in devices])
+    D = block_diagonal([device.D for device in devices])
+    right = own + D @ (seen[:, :-1] @ base + seen[:, -1])
+    shown = np.asarray(np.linalg.solve(np.eye(len(own)) - D @ seen[:, :-1] @ shares, right), dtype=float)
+    return shown, np.asarray(seen[:, :-1] @ (base + shares @ shown) + seen[:, -1])
+
+
+def _device_slices(devices: tuple[SampledDevice, ...], first: int) -> tuple[tuple[slice, slice, slice], ...]:
+    shown, kept = [len(each.D) for each in devices], [len(each.F) for each in devices]
+    ends = (first + np.cumsum([0, *shown, *kept, *(each.D.shape[1] for each in devices)])).tolist()
+    slices = [slice(a, b) for a, b in pairwise(ends)]
+    count = len(devices)
+    return tuple(zip(slices[:count], slices[count : 2 * count], slices[2 * count :], strict=True))
+
+
 PIECES = 4000
 """How many pieces there are at least, or as many as steps."""
 DERIVATIVES = 4
@@ -212,7 +349,7 @@ class DrivenSolution(ExactSolution):
         ones = np.ones((len(told), 1))
         pieces = self.signals.piece_indices(np.array(list(when)))
         jumps = zip(pieces, when.values(), np.hstack([ones, told]), strict=True)
-        return {int(piece): (self.devices.jump(who), row) for piece, who, row in jumps}
+        return {int(piece): (self.devices.jump(which), row) for piece, which, row in jumps}
 
     def _advance_states(self, x: Array, where: Indices, since: Array) -> Array:
         """Return the states a while after the beginning of their pieces."""

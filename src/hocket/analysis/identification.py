@@ -185,10 +185,9 @@ def _try_identify(place: OperatingPoint, later: int) -> Identification:
         return _PulseExperiment(place, bench).result()
     except RefusedError as refusal:
         return Identification(None, math.nan, str(refusal), again=isinstance(refusal, NonlinearResponseError))
-    except HocketError as error:
-        return Identification(None, math.nan, f"it failed when it was tried: {error.faults[0].what}")
     except Exception as error:  # somebody else's code
-        return Identification(None, math.nan, f"it failed when it was tried: {type(error).__name__}: {error}")
+        why = error.faults[0].what if isinstance(error, HocketError) else f"{type(error).__name__}: {error}"
+        return Identification(None, math.nan, f"it failed when it was tried: {why}")
     finally:
         if bench is not None:
             bench.restore_simulator()
@@ -211,9 +210,7 @@ class _PulseExperiment:
     """One black box: runs, what they tell, and the model made of it."""
 
     def __init__(self, place: OperatingPoint, bench: BlackBoxBench):
-        self.place = place
-        self.model = place.model
-        self.bench = bench
+        self.place, self.model, self.bench = place, place.model, bench
         inputs = list(enumerate(self.model.inputs))
         self.pairs: Pairs = [(k, j) for k in range(place.powers) for j, port in inputs if not port.discrete]
         left_out = [f"`{port.name}`" for _, port in inputs if port.discrete]
@@ -240,9 +237,7 @@ class _PulseExperiment:
                 best, fit = alone, without
                 self.notes.append("its free motion is not linear and is left out of the identified model")
         if fit > POOR:
-            raise (NonlinearResponseError if pulses else RefusedError)(
-                self._poor_fit_reason(fit, bool(pulses))
-            )
+            self._refuse_fit(fit, bool(pulses))
         return Identification(self._build_stand_in(best), fit, notes=tuple(self.notes), mute=self.mute)
 
     def _free_motion(self, pulses: PulseResponses | None) -> Array:
@@ -275,20 +270,19 @@ class _PulseExperiment:
             self.mute = True
             self.notes.append(f"no response to pulses of {sizes} at its inputs")
 
-    def _poor_fit_reason(self, fit: float, pushed: bool) -> str:
+    def _refuse_fit(self, fit: float, pushed: bool) -> None:
         steps = self.steps if pushed else len(self.free) - 1
         what = "its pulse responses are not those" if pushed else "its free motion is not that"
         residual = f"is {100.0 * fit:.0f} %" if fit < 1.0 else "exceeds 100 %"
         span = f"over {float(steps * self.place.h):.3g} s"
-        return f"{what} of a linear model: the fit residual {residual} {span}"
-
-    # runs
+        why = f"{what} of a linear model: the fit residual {residual} {span}"
+        raise NonlinearResponseError(why) if pushed else RefusedError(why)
 
     def _check_real_outputs(self, rows: Array) -> Array:
-        """Refuse numbers that are no reals and jump."""
+        """Refuse numbers that are not reals and jump."""
         for number, port in enumerate(self.model.outputs):
             if port.type != "real" and np.any(rows[:, number] != rows[0, number]):
-                raise RefusedError(f"`{port.name}` is no real and jumps, which no linear model does")
+                raise RefusedError(f"`{port.name}` is not a real and jumps, which no linear model does")
         return rows
 
     def _push(self, size: float, power: int, index: int) -> Array:
@@ -345,18 +339,14 @@ class _PulseExperiment:
     def _test_response(self, size: float, seed: int) -> Test:
         """Return a signal that has not been used before, and the answers to it."""
         chance = np.random.default_rng(seed)
-        signal = [
-            sum(
-                (chance.uniform(-1.0, 1.0) * self._push(size, *pair) for pair in self.pairs), self.bench.still
-            )
-            for _ in range(self.steps)
-        ]
+        signal = []
+        for _ in range(self.steps):
+            pushes = (chance.uniform(-1.0, 1.0) * self._push(size, *pair) for pair in self.pairs)
+            signal.append(sum(pushes, self.bench.still))
         rows = self._check_real_outputs(self.bench.run(signal)) - self.free[: self.steps + 1]
         if not self.model.capabilities.reevaluates:
             rows[0] = 0.0
         return signal, rows
-
-    # what they tell
 
     def _best_realisation(
         self, pulses: PulseResponses | None, moving: Array | None

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hocket.analysis.linear_models import ModelStandIn
+from hocket.analysis.linear_models import ModelStandIn, named_leaves
 from hocket.coupling.wiring import OWN
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.opening import open_level
@@ -147,15 +147,15 @@ def list_places(root: Level) -> list[Place]:
     return found
 
 
-def gather_state(root: Level) -> Array:
-    """Return z; numbers that are rows become its rows."""
-    found = [place.read() for place in list_places(root)]
+def gather_state(root: Level, places: list[Place] | None = None) -> Array:
+    """Return z; numbers that are rows become its rows. In steady operation the places stay the same."""
+    found = [place.read() for place in places or list_places(root)]
     shape = max((np.shape(number) for number in found), key=len, default=())
     z = np.array([np.broadcast_to(number, shape) for number in found], dtype=float)
     return z.reshape(len(found), *shape)
 
 
-def scatter_state(root: Level, z: Array) -> None:
+def scatter_state(root: Level, z: Array, places: list[Place] | None = None) -> None:
     """Put numbers, or rows of them, where they belong."""
     shape = z.shape[1:]
     for level in levels_of(root):
@@ -166,7 +166,7 @@ def scatter_state(root: Level, z: Array) -> None:
         )
     for _, _, simulator in leaf_children(root):
         simulator.z = np.zeros((len(simulator.z), *shape))
-    for place, row in zip(list_places(root), z, strict=True):
+    for place, row in zip(places or list_places(root), z, strict=True):
         place.write(row)
 
 
@@ -220,10 +220,10 @@ class Reading:
     since: Fraction
     """Seconds from the start until then."""
     root: Level = field(repr=False)
-    sweeps: tuple[tuple[str, Array], ...] = ()
-    """Per level that iterates to a tolerance: its path, and the matrix K of a sweep."""
-    begun: Any = field(default=None, repr=False)
+    begun: Any = field(repr=False)
     """The state of the tree at its start."""
+    sweeps: tuple[tuple[str, Array], ...] = ()
+    """Per level that iterates to a tolerance: its path, and the matrix K of an iteration."""
 
     @cached_property
     def live(self) -> Indices:
@@ -283,15 +283,17 @@ def read_linear(composite: Composite) -> Reading:
     root.restore(saved)
     scatter_state(root, z)
     sweeps = [(each.path, each.sweep_matrix) for each in levels_of(root) if each.sweep_matrix is not None]
-    return Reading(composite, Phi, c, cells, root.clock.tick * ticks, z, since, root, tuple(sweeps), begun)
+    period = root.clock.tick * ticks
+    return Reading(composite, Phi, c, cells, period, z, since, root, begun, tuple(sweeps))
 
 
 def read_period(root: Level, ticks: int) -> tuple[Array, Array]:
     """Return Phi and c of so many ticks from now on: the tree itself runs, on zero and on the identity."""
-    size = len(list_places(root))
-    scatter_state(root, np.eye(size, size + 1, 1))
+    places = list_places(root)
+    size = len(places)
+    scatter_state(root, np.eye(size, size + 1, 1), places)
     advance_ticks(root, ticks)
-    after = gather_state(root).reshape(size, size + 1)
+    after = gather_state(root, places).reshape(size, size + 1)
     return after[:, 1:] - after[:, :1], after[:, 0].copy()
 
 
@@ -308,12 +310,6 @@ def advance_ticks(root: Level, ticks: int) -> None:
 def period_ticks(root: Level) -> int:
     """Return the ticks after which all levels are at the end of a step."""
     return math.lcm(*(level.length for level in levels_of(root)))
-
-
-def named_leaves(composite: Composite) -> list[tuple[str, Any]]:
-    """Return the models at the ends of the tree, as it will run, each with its path."""
-    wiring = plan_tree(composite).leaves.wiring
-    return list(zip(wiring.names, wiring.models, strict=True))
 
 
 def _check_all_linear(composite: Composite) -> None:

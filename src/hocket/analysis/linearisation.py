@@ -15,8 +15,8 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from hocket.analysis.identification import ALONE, POOR, identify
-from hocket.analysis.linear_models import IdentifiedModel, Tangent
-from hocket.analysis.linear_reading import is_linear, leaf_children, named_leaves
+from hocket.analysis.linear_models import IdentifiedModel, Tangent, named_leaves
+from hocket.analysis.linear_reading import is_linear, leaf_children
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.pulse_responses import BlackBoxBench, OperatingPoint, RefusedError, relative_error
 from hocket.analysis.stability import MARGIN
@@ -45,8 +45,8 @@ TRIED = 1e-3
 REST = 1e-9
 """Rates below this part of the state in a second are those of an equilibrium."""
 
-Look: TypeAlias = Callable[[Array, Array], Array]
-"""Rates and outputs, one behind the other, at states and inputs."""
+Look: TypeAlias = Callable[[Array], Array]
+"""Rates and outputs, one behind the other, at a point: states and inputs, one behind the other."""
 
 
 @dataclass(frozen=True)
@@ -78,21 +78,23 @@ def tangent_of_ode(model: Ode, simulator: Any, point: LinearisationPoint, t: flo
         raise ScenarioError("the point does not fit the Ode", "at", expected)
     f = model.function(model.f)
     g = None if model.g is None else model.function(model.g)
+    n, where = len(x), np.concatenate([x, u])
 
-    def rates_and_outputs(x: Array, u: Array, t: float = t) -> Array:
+    def rates_and_outputs(point: Array, t: float = t) -> Array:
+        x, u = point[:n], point[n:]
         y = x if g is None else _call_function(g, t, x, u, len(model.outputs))
-        return np.concatenate([_call_function(f, t, x, u, len(x)), y])
+        return np.concatenate([_call_function(f, t, x, u, n), y])
 
-    same = np.array_equal(rates_and_outputs(x, u, t + 1.0), rates_and_outputs(x, u))
+    same = np.array_equal(rates_and_outputs(where, t + 1.0), rates_and_outputs(where))
     notes: tuple[str, ...] = () if same else (f"explicitly time-dependent: linearised at {t:g} s",)
     refusal: RefusedError | None = None
     for sizes in _change_sizes(x, u):
-        slopes = _central_differences(rates_and_outputs, x, u, sizes)
+        slopes = _central_differences(rates_and_outputs, where, sizes)
         if model.jacobian is not None:
-            given = _call_function(model.function(model.jacobian), t, x, u, len(x) ** 2)
-            slopes[: len(x), : len(x)] = given.reshape(len(x), len(x))
+            given = _call_function(model.function(model.jacobian), t, x, u, n**2)
+            slopes[:n, :n] = given.reshape(n, n)
         try:
-            touch = _fit_tangent(model, rates_and_outputs, x, u, slopes, notes, sizes)
+            touch = _fit_tangent(model, rates_and_outputs, n, where, slopes, notes, sizes)
             return replace(touch, depends_on_time=not same)
         except CurvedError as error:
             refusal = refusal or error
@@ -133,16 +135,16 @@ def tangent_of_fmu(model: Fmu, place: OperatingPoint) -> TangentFit:
     if model.description.event_indicators:
         moved = BlackBoxBench(place).run([np.zeros((place.powers, len(place.u)))] * ALONE)
     A, B, C, D = live.jacobian(float(place.t), place.u[np.newaxis])
-    exchange = live.exchange
+    exchange, n = live.exchange, len(A)
 
-    def rates_and_outputs(x: Array, u: Array) -> Array:
-        found = exchange.probe(x.copy(), u.copy(), len(model.outputs))
+    def rates_and_outputs(point: Array) -> Array:
+        found = exchange.probe(point[:n].copy(), point[n:].copy(), len(model.outputs))
         if found is None:
             raise live.fault()
         return np.concatenate(found)
 
-    slopes = np.block([[A, B], [C, D]])
-    touch = _fit_tangent(model, rates_and_outputs, np.array(exchange.x), place.u, slopes, ())
+    point, slopes = np.concatenate([exchange.x, place.u]), np.block([[A, B], [C, D]])
+    touch = _fit_tangent(model, rates_and_outputs, n, point, slopes, (), np.maximum(np.abs(point), 1.0))
     if model.description.event_indicators:
         _check_events(touch.tangent, moved, place)
     return touch
@@ -163,70 +165,48 @@ def _check_events(tangent: Tangent, moved: Array, place: OperatingPoint) -> None
 
 
 def _fit_tangent(
-    model: Ode | Fmu,
-    look: Look,
-    x: Array,
-    u: Array,
-    slopes: Array,
-    notes: tuple[str, ...],
-    sizes: Array | None = None,
+    model: Ode | Fmu, look: Look, n: int, point: Array, slopes: Array, notes: tuple[str, ...], sizes: Array
 ) -> TangentFit:
-    n, there = len(x), look(x, u)
+    """Return the tangent with these slopes at a point whose first n numbers are states."""
+    x, there = point[:n], look(point)
     if not (np.isfinite(there).all() and np.isfinite(slopes).all()):
-        raise RefusedError("its rates or slopes are not finite at this point")
-    constant = there - slopes @ np.concatenate([x, u])
+        raise RefusedError("its rates or derivatives are not finite at this point")
+    constant = there - slopes @ point
     moving = np.abs(there[:n]) > REST * np.maximum(np.abs(x), 1.0)
     if moving.any():
         state = int(np.argmax(moving))
         notes = (*notes, f"not an equilibrium: x{state + 1} moves by {there[state]:.3g} per second")
-    ones = np.maximum(np.abs(np.concatenate([x, u])), 1.0)
-    fit = _tangent_error(look, x, u, slopes, ones if sizes is None else sizes)
+    fit = _tangent_error(look, point, slopes, sizes)
     if fit > POOR:
         what = f"the residual of its Jacobian is {100.0 * min(fit, 1.0):.0f} % at changes of {TRIED:g}"
         raise CurvedError(f"{what}: it is not smooth at this point")
-    if sizes is not None and (sizes < ones).any():
+    if (sizes < np.maximum(np.abs(point), 1.0)).any():
         notes = (*notes, f"linear for changes of about {TRIED * sizes.min():.2g} only")
+    matrices = slopes[:n, :n], slopes[:n, n:], slopes[n:, :n], slopes[n:, n:]
     fixed = model.method in ORDERS
-    tangent = Tangent(
-        model,
-        A=slopes[:n, :n],
-        B=slopes[:n, n:],
-        C=slopes[n:, :n],
-        D=slopes[n:, n:],
-        x0=x,
-        rate=constant[:n],
-        shift=constant[n:],
-        method=cast("MethodName", model.method if fixed else "exact"),
-        step=model.step if fixed else None,
-    )
-    return TangentFit(tangent, fit, notes)
+    solver = (cast("MethodName", model.method), model.step) if fixed else ("exact", None)
+    return TangentFit(Tangent(model, *matrices, x, constant[:n], constant[n:], *solver), fit, notes)
 
 
-def _central_differences(look: Look, x: Array, u: Array, sizes: Array) -> Array:
+def _central_differences(look: Look, point: Array, sizes: Array) -> Array:
     """Return the slopes of rates and outputs over states and inputs, from central differences."""
-    point = np.concatenate([x, u])
     columns = []
-    for index in range(len(point)):
-        moved = [point.copy(), point.copy()]
-        for there, sign in zip(moved, (1.0, -1.0), strict=True):
-            there[index] += sign * NUDGE * sizes[index]
-        ends = [look(there[: len(x)], there[len(x) :]) for there in moved]
-        columns.append((ends[0] - ends[1]) / (moved[0][index] - moved[1][index]))
-    return np.array(columns).T if columns else np.zeros((len(look(x, u)), 0))
+    for index, size in enumerate(sizes):
+        above, below = point.copy(), point.copy()
+        above[index] += NUDGE * size
+        below[index] -= NUDGE * size
+        columns.append((look(above) - look(below)) / (above[index] - below[index]))
+    return np.array(columns).T if columns else np.zeros((len(look(point)), 0))
 
 
-def _tangent_error(look: Look, x: Array, u: Array, slopes: Array, sizes: Array) -> float:
+def _tangent_error(look: Look, point: Array, slopes: Array, sizes: Array) -> float:
     """Return how far the tangent is off when a state or an input changes a little, relative to the effect."""
-    point, there, worst = np.concatenate([x, u]), look(x, u), 0.0
-    for index in range(len(point)):
-        for sign in (1.0, -1.0):
-            change = np.zeros(len(point))
-            change[index] = sign * TRIED * sizes[index]
-            found = look(x + change[: len(x)], u + change[len(x) :]) - there
-            told = slopes @ change
-            size = max(float(np.abs(found).max()), float(np.abs(told).max()))
-            if size > 1e-12 * float(np.abs(there).max(initial=0.0)):
-                worst = max(worst, float(np.abs(found - told).max()) / size)
+    there, worst = look(point), 0.0
+    for change in (sign * row for row in np.diag(TRIED * sizes) for sign in (1.0, -1.0)):
+        found, told = look(point + change) - there, slopes @ change
+        size = max(float(np.abs(found).max()), float(np.abs(told).max()))
+        if size > 1e-12 * float(np.abs(there).max(initial=0.0)):
+            worst = max(worst, float(np.abs(found - told).max()) / size)
     return worst if math.isfinite(worst) else math.inf
 
 
@@ -295,11 +275,9 @@ class LinearModels(Measure):
         ]
 
     def facts(self) -> dict[str, Any]:
-        """Return everything about all of them."""
         return {self.title: [asdict(leaf) for leaf in self.leaves]}
 
     def draw(self) -> Any:
-        """Draw the fit residuals."""
         figure, (axes,) = new_figure(7, 1.2 + 0.3 * len(self.leaves))
         for place, leaf in enumerate(self.leaves):
             if leaf.how == "refused":

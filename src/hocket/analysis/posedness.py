@@ -79,11 +79,9 @@ class Posedness(Measure):
         return Outcome.BAD if self.ill_posed else Outcome.GOOD
 
     def verdict(self) -> list[str]:
-        """Return why nothing can start."""
         return [f"ill posed: {self.ill_posed}"] if self.ill_posed else []
 
     def rows(self) -> Rows:
-        """Return one row for each delayed connection."""
         return [
             {
                 "from": delay.source,
@@ -95,13 +93,11 @@ class Posedness(Measure):
         ]
 
     def notes(self) -> list[str]:
-        """Return the algebraic loops."""
         how = "solved in every step" if self.solved else "broken by a delay of one macro step"
         how = "without a unique solution" if self.ill_posed else how
         return [f"algebraic loop: {' -> '.join(loop)}, {how}" for loop in self.loops]
 
     def facts(self) -> dict[str, Any]:
-        """Return loops and extrapolated inputs."""
         return {"algebraic loops": self.loops, self.title: self.rows()}
 
 

@@ -144,9 +144,20 @@ class BlackBoxBench:
         Pushes of shape (powers, inputs) are added to the inputs of a step each. Rows are under the inputs of
         the coming step where outputs are evaluated again, else under those of the step just made.
         """
+        place, h, again = self.place, float(self.place.h), self.place.model.capabilities.reevaluates
         simulator = self._start_simulator()
         try:
-            return self._run_steps(simulator, pushes)
+            rows = [self._read_outputs(simulator, self.t, self._add_push(pushes[0]))]
+            for number, push in enumerate(pushes):
+                t, u = float(self.t + number * place.h), self._add_push(push)
+                end = self.t + (number + 1) * place.h
+                reached = simulator.step(t, h, u)
+                if reached is not None and abs(reached - float(end)) > 1e-9 * max(h, abs(t)):
+                    raise RefusedError(f"it stopped inside a step, at {reached:.9g} s: it has events")
+                coming = pushes[number + 1] if number + 1 < len(pushes) else self.still
+                seen = self._add_push(coming) if again else np.array(shift_origin(list(u), h))
+                rows.append(self._read_outputs(simulator, end, seen))
+            return np.array(rows)
         finally:
             if self.rollbacks:
                 simulator.restore(self.saved)
@@ -171,21 +182,6 @@ class BlackBoxBench:
         u = push.copy()
         u[0] += self.place.u
         return u
-
-    def _run_steps(self, simulator: Any, pushes: Sequence[Array]) -> Array:
-        place, again = self.place, self.place.model.capabilities.reevaluates
-        rows = [self._read_outputs(simulator, self.t, self._add_push(pushes[0]))]
-        h = float(place.h)
-        for number, push in enumerate(pushes):
-            t, u = float(self.t + number * place.h), self._add_push(push)
-            end = self.t + (number + 1) * place.h
-            reached = simulator.step(t, h, u)
-            if reached is not None and abs(reached - float(end)) > 1e-9 * max(h, abs(t)):
-                raise RefusedError(f"it stopped inside a step, at {reached:.9g} s: it has events")
-            coming = pushes[number + 1] if number + 1 < len(pushes) else self.still
-            seen = self._add_push(coming) if again else np.array(shift_origin(list(u), h))
-            rows.append(self._read_outputs(simulator, end, seen))
-        return np.array(rows)
 
     def _read_outputs(self, simulator: Any, t: Fraction, u: Array) -> Array:
         outputs = self.place.model.outputs

@@ -76,7 +76,6 @@ class RecommendedChanges(Measure):
         return [line + (f", for {best.steps:g} times the steps" if best.steps > 1.0 else "")]
 
     def rows(self) -> Rows:
-        """Return a row for each change."""
         return [
             {
                 "change": each.words,

@@ -97,12 +97,13 @@ def estimate_run_error(run: Run, quick: bool = False, watch: Watch | None = None
         experiment = experiment_of(run)
     except ScenarioError as error:
         return trust_from_defect(run, None, (*early_end_doubts(run), error.faults[0].what))
+    doubts = tuple(early_end_doubts(run))
     if not quick:
         found = estimate_error(experiment, run, watch=watch)
         if found.ports:
             return found
-        return trust_from_defect(run, truncate_experiment(experiment, run), found.doubts)
-    return trust_from_defect(run, truncate_experiment(experiment, run), tuple(early_end_doubts(run)))
+        doubts = found.doubts
+    return trust_from_defect(run, truncate_experiment(experiment, run), doubts)
 
 
 def experiment_of(run: Run) -> Experiment:

@@ -80,7 +80,6 @@ class GlobalErrors(RunMeasure):
         ]
 
     def facts(self) -> dict[str, Any]:
-        """Return the errors as they were estimated."""
         found = self.estimate
         if found is None:
             return {}
@@ -103,7 +102,6 @@ class Defects(RunMeasure):
     title = "connection defects"
 
     def rows(self) -> Rows:
-        """Return a row for each connection."""
         return self.estimate.defect_rows() if self.estimate else []
 
     def notes(self) -> list[str]:
@@ -122,7 +120,6 @@ class Residuals(RunMeasure):
         return list(self.flows.verdict())
 
     def rows(self) -> Rows:
-        """Return a row for each bond."""
         return self.flows.rows()
 
     def notes(self) -> list[str]:
@@ -144,7 +141,6 @@ class LevelResiduals(RunMeasure):
         return self.flows.level_rows() if len(self.flows.bonds) > 1 else []
 
     def facts(self) -> dict[str, Any]:
-        """Return all rows."""
         return {self.title: self.flows.level_rows()}
 
 

@@ -1,7 +1,7 @@
 """What a run shows, step by step: its start phase as it is, and one period as rows that act on z.
 
 In:  a Reading, and whether micro steps count
-Out: an Observed: outputs of all leaves with their times; samples of sources as numbers beside z
+Out: an ObservedRun: outputs of all leaves with their times; samples of sources as numbers beside z
 """
 
 from __future__ import annotations
@@ -14,15 +14,20 @@ from typing import Any
 import numpy as np
 
 from hocket.analysis.exact_solution import orbit
+from hocket.analysis.linear_models import (
+    Key,
+    PlayedSource,
+    PlayedSourceSimulator,
+    named_leaves,
+    played_sources,
+)
 from hocket.analysis.linear_reading import (
     Reading,
     advance_ticks,
     gather_state,
     leaf_children,
-    named_leaves,
     scatter_state,
 )
-from hocket.analysis.source_playback import Key, PlayedSource, PlayedSourceSimulator, played_sources
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.opening import open_level
 from hocket.engine.reference.level import Level
@@ -107,24 +112,18 @@ def observe_run(reading: Reading, micro: bool, start: Fraction) -> ObservedRun:
 
     The time at which the run starts matters to sources only.
     """
-    if reading.begun is not None and start == 0 and not micro and not played_sources(reading.composite):
-        return _observe_live_tree(reading)
-    design = plan_tree(reading.composite)
-    root = open_level(design, clock_of(design, start=start))
-    try:
-        initialise(root, float(start))
-        return _observe_tree(root, reading, micro)
-    finally:
-        root.close()
-
-
-def _observe_live_tree(reading: Reading) -> ObservedRun:
-    """Observe the very tree that was read, from its start: to start anew would take as long as to read it."""
-    root = reading.root
-    now = root.save()
+    if micro or start != 0 or played_sources(reading.composite):
+        design = plan_tree(reading.composite)
+        fresh = open_level(design, clock_of(design, start=start))
+        try:
+            initialise(fresh, float(start))
+            return _observe_tree(fresh, reading, micro)
+        finally:
+            fresh.close()
+    root, now = reading.root, reading.root.save()  # to start anew would take as long as to read it
     root.restore(reading.begun)
     try:
-        return _observe_tree(root, reading, micro=False)
+        return _observe_tree(root, reading, micro)
     finally:
         for level in levels_of(root):
             level.rows = None
@@ -135,7 +134,8 @@ def _observe_tree(root: Level, reading: Reading, micro: bool) -> ObservedRun:
     """Follow a tree from its start into steady operation, and through one period of that."""
     ticks = root.clock.ticks(reading.period)
     seen = _watch_outputs(root, micro)
-    _keep_start_outputs(root, seen)
+    for level in levels_of(root):
+        _OutputWatch(seen).keep(level, 0)
     while root.now < root.clock.ticks(reading.since):
         advance_ticks(root, ticks)
     begin = root.clock.time(0)
@@ -168,28 +168,21 @@ def _read_period(
     for rows in seen.values():
         rows.clear()
     size = len(z)
-    widths = [simulator.count for simulator, _ in asked]
-    columns = size + 1 + sum(widths)
-    column = size + 1
-    for simulator, _ in asked:
+    columns, column = size + 1 + sum(simulator.count for simulator, _ in asked), size + 1
+    for _, simulator in played:
         simulator.rows, simulator.asked = {}, None
-    for (simulator, key), width in zip(asked, widths, strict=True):
+    for simulator, key in asked:
         assert simulator.rows is not None
-        simulator.rows[key] = np.eye(columns)[column : column + width]
-        column += width
+        simulator.rows[key] = np.eye(simulator.count, columns, column)
+        column += simulator.count
     scatter_state(root, np.eye(size, columns))
     begin, now = root.clock.time(root.now), root.now
     advance_ticks(root, ticks)
     after = _affine_rows(gather_state(root).reshape(size, columns), size)
-    inside = {
-        name: (
-            np.array(list(rows)) - begin,
-            np.array(
-                [_affine_rows(np.broadcast_to(each, (len(each), columns)), size) for each in rows.values()]
-            ),
-        )
-        for name, rows in seen.items()
-    }
+    inside = {}
+    for name, rows in seen.items():
+        wide = [np.broadcast_to(each, (len(each), columns)) for each in rows.values()]
+        inside[name] = np.array(list(rows)) - begin, np.array([_affine_rows(each, size) for each in wide])
     names = {id(simulator): name for name, simulator in played}
     keys = tuple(
         (names[id(simulator)], simulator.model, call, root.tick_at(t) - now) for simulator, (call, t) in asked
@@ -263,13 +256,6 @@ def _watch_outputs(root: Level, micro: bool) -> Seen:
         watch: Any = _OutputWatch(coarse)
         level.rows = watch
     return seen
-
-
-def _keep_start_outputs(root: Level, seen: Seen) -> None:
-    """Keep the outputs at the start."""
-    watch = _OutputWatch(seen)
-    for level in levels_of(root):
-        watch.keep(level, 0)
 
 
 def outputs_by_leaf(reading: Reading) -> Iterator[tuple[str, list[str]]]:

@@ -82,7 +82,6 @@ class IterationTable(Measure):
         ]
 
     def rows(self) -> Rows:
-        """Return a row for each level that iterates."""
         return [each.row() for each in self.levels]
 
 
@@ -246,7 +245,6 @@ class Stability(Measure):
         return f"unstable: {rho}; {pace} {shape}; dominant states: {names}"
 
     def rows(self) -> Rows:
-        """Return one row for each mode."""
         return [
             {
                 "eigenvalue": _format_eigenvalue(mode.eigenvalue),
@@ -262,7 +260,6 @@ class Stability(Measure):
         ]
 
     def facts(self) -> dict[str, Any]:
-        """Return the spectral radii and the modes."""
         return {
             "spectral radius": self.rho,
             "spectral radius of the exact system": self.exact_rho,
@@ -304,11 +301,9 @@ class LevelStability(Measure):
     title = "levels in isolation, inputs held"
 
     def rows(self) -> Rows:
-        """Return a row for each level."""
         return [{"level": path or "outermost", "spectral radius": rho} for path, rho in self.levels]
 
     def facts(self) -> dict[str, Any]:
-        """Return the spectral radii by path."""
         return {"spectral radius of levels": dict(self.levels)}
 
 

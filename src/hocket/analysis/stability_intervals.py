@@ -2,34 +2,40 @@
 
 In:  a function from a value to a Composite, or a Reading; and a search range
 Out: Intervals: where rho < 1, islands included, and rho at the points that were computed; a LargestStep
+
+Other steps need no other tree: steps are counted in ticks, and a plan steps by parts of its level's step, so
+that with ticks of another length the very plan that was read is the plan of the other steps. What a simulator
+integrates with keeps its own step, or the next shorter one that divides the level's.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hocket.analysis.linear_models import merge_micro_steps
-from hocket.analysis.linear_reading import Reading, read_linear
+from hocket.analysis.exact_solution import exact_solution
+from hocket.analysis.linear_models import IdentifiedModel, merge_micro_steps
+from hocket.analysis.linear_reading import Reading, advance_ticks, live_columns, read_linear, read_period
 from hocket.analysis.measure import Measure, Rows
-from hocket.analysis.rescaling import (
-    check_scalable,
-    count_still_motions,
-    exact_eigenvalues,
-    radius_at_step,
-)
-from hocket.analysis.root_search import find_crossing
-from hocket.analysis.stability import EDGE, MARGIN, spectral_radius
-from hocket.errors import ConvergenceError, ScenarioError
+from hocket.analysis.stability import EDGE, MARGIN, spectral_radius, spectrum
+from hocket.engine.initialise import levels_of
+from hocket.engine.reference.level import Level
+from hocket.errors import ConvergenceError, ScenarioError, SimulatorError
 from hocket.files.plotting import BLUE, GREY, RED, new_figure, set_axes_title
-from hocket.model.clock import Duration, seconds
+from hocket.model.clock import Clock, Duration, format_duration, seconds
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array
+from hocket.planning.parameters import FINE
+from hocket.planning.planner import plan_tree
 
 CountCallback: TypeAlias = Callable[[int, int], None]
 """Called with how many values are known, and of how many."""
@@ -87,7 +93,6 @@ class Intervals(Measure):
         return [f"stable for `{self.name}` from {spans}"]
 
     def rows(self) -> Rows:
-        """Return one row per interval."""
         return [
             {"parameter": self.name, "from": each.low, "to": each.high, "ends": _describe_ends(each)}
             for each in self.intervals
@@ -132,12 +137,12 @@ def stable_intervals(
     high: float,
     logarithmic: bool = False,
     name: str = "parameter",
-    told: CountCallback | None = None,
+    progress: CountCallback | None = None,
 ) -> Intervals:
     """Return all intervals of a parameter in [low, high] for which the coupling, or its radius, is stable.
 
     rho is computed on a grid, finer where it is near one or turns; each crossing is then closed in on.
-    Islands narrower than 1/4096 of the range may be missed. `told` is called with how many values are
+    Islands narrower than 1/4096 of the range may be missed. `progress` is called with how many values are
     known, and how many there will be at least.
     """
     if not (math.isfinite(low) and math.isfinite(high) and low < high and (low > 0.0 or not logarithmic)):
@@ -151,8 +156,8 @@ def stable_intervals(
         """Return how far above the edge the radius is at a place in the range, from 0 to 1."""
         if s not in known:
             known[s] = radius_at_value(what, scale.value(s)) - STABLE
-            if told:
-                told(len(known), max(wanted, len(known)))
+            if progress:
+                progress(len(known), max(wanted, len(known)))
         return known[s]
 
     for k in range(CELLS + 1):
@@ -213,6 +218,37 @@ def _midpoints_to_refine(known: dict[float, float]) -> list[float]:
     return found
 
 
+def find_crossing(f: Callable[[float], float], low: float, high: float, exact: float) -> float:
+    """Return where f changes its sign between two ends at which it differs, to within `exact`.
+
+    Regula falsi, the weight of an end that stays twice being halved (the Illinois algorithm; Dowell &
+    Jarratt 1971), and a bisection wherever two such steps do not halve the range: jumps are found too.
+    """
+    at_low, at_high = f(low), f(high)
+    stayed, goal, tries = 0, 0.5 * (high - low), 0
+    while high - low > exact:
+        middle = 0.5 * (low + high)
+        if tries < 2 and at_low != at_high:
+            margin = min(0.5 * exact, 0.25 * (high - low))  # the last step closes in from the other side
+            straight = high - at_high * (high - low) / (at_high - at_low)
+            middle = min(max(straight, low + margin), high - margin)
+        if not low < middle < high:
+            break
+        value = f(middle)
+        if (value < 0.0) == (at_low < 0.0):
+            low, at_low = middle, value
+            at_high *= 0.5 if stayed == 1 else 1.0
+            stayed = 1
+        else:
+            high, at_high = middle, value
+            at_low *= 0.5 if stayed == -1 else 1.0
+            stayed = -1
+        tries += 1
+        if high - low <= goal:
+            goal, tries = 0.5 * (high - low), 0
+    return 0.5 * (low + high)
+
+
 def _collect_intervals(
     scale: _ParameterScale, known: dict[float, float], height: Callable[[float], float]
 ) -> Iterator[Interval]:
@@ -227,6 +263,83 @@ def _collect_intervals(
             start, from_edge = (end if start is None else None), False
     if start is not None:
         yield Interval(start, scale.high, from_edge, True)
+
+
+def check_scalable(reading: Reading) -> None:
+    """Refuse what has a step that cannot change."""
+    for level in plan_tree(reading.composite).levels():
+        if level.composite.sampled:
+            what = f"`{level.path}` is sampled every {format_duration(level.composite.step)}"
+            raise ScenarioError(
+                f"{what}, and the steps around it must fit its period", expected="steps that scale"
+            )
+        for name, model in zip(level.wiring.names, level.wiring.models, strict=True):
+            if isinstance(model, IdentifiedModel):
+                path = f"{level.path}.{name}" if level.path else name
+                what = f"`{path}` was identified for steps of {format_duration(model.h)} only"
+                hint = "`--vary step=LOW:HIGH`, which identifies it anew for each step"
+                raise ScenarioError(what, "", "models that know other steps", hint)
+
+
+@contextmanager
+def scaled_clock(root: Level, factor: Fraction) -> Iterator[None]:
+    """Let a live tree run with all steps of levels times a factor; afterwards it stands where it stood."""
+    saved, before = root.save(), root.clock
+    _set_clock(root, Clock(before.tick * factor, before.start))
+    try:
+        yield
+    finally:
+        _set_clock(root, before)
+        root.restore(saved)
+
+
+def _set_clock(root: Level, clock: Clock) -> None:
+    for level in levels_of(root):
+        level.clock = level.memory.clock = clock
+
+
+def eigenvalues_at(reading: Reading, factor: Fraction) -> NDArray[np.complex128]:
+    """Return the eigenvalues of one period with all steps of levels times a factor."""
+    root, ticks = reading.root, reading.root.clock.ticks(reading.period)
+    with scaled_clock(root, factor), np.errstate(over="ignore", invalid="ignore"):
+        if any(cell.kind == "history" for cell in reading.cells):
+            advance_ticks(root, ticks)  # a multistep method begins anew
+        Phi, _ = read_period(root, ticks)
+    kept = live_columns(Phi)
+    if not np.isfinite(Phi).all():
+        return np.array([np.inf], dtype=complex)
+    return np.asarray(spectrum(Phi[np.ix_(kept, kept)], 1, vectors=False)[0], dtype=complex)
+
+
+def radius_at_step(reading: Reading, still: int, step: float) -> float:
+    """Return the radius at another outermost step, without motions that stand still.
+
+    It is infinite where a loop has no solution, or numbers grow beyond all bounds.
+    """
+    try:
+        factor = Fraction(step).limit_denominator(FINE) / reading.composite.step
+        return largest_modulus(eigenvalues_at(reading, factor), still)
+    except (ConvergenceError, SimulatorError):
+        return math.inf
+
+
+def count_still_motions(reading: Reading) -> int:
+    """Return how many motions of the exact coupled system stand still: their eigenvalues are always one."""
+    return int((np.abs(exact_eigenvalues(reading)) <= EDGE).sum())
+
+
+def exact_eigenvalues(reading: Reading) -> NDArray[np.complex128]:
+    """Return the eigenvalues of the exact coupled system, per period."""
+    A = exact_solution(reading.composite).A
+    return np.asarray(np.linalg.eigvals(A) * float(reading.period) if len(A) else [], dtype=complex)
+
+
+def largest_modulus(values: NDArray[np.complex128], still: int = 0) -> float:
+    """Return the radius without as many eigenvalues of one as motions stand still."""
+    if still:
+        order = np.argsort(np.abs(values - 1.0))
+        values = np.delete(values, [place for place in order[:still] if abs(values[place] - 1.0) <= EDGE])
+    return float(np.abs(values).max(initial=0.0))
 
 
 SHORTER, LONGER = 256, 32
@@ -249,22 +362,13 @@ class LargestStep(Intervals):
         return next((each for each in self.intervals if each.low <= self.step <= each.high), None)
 
     @property
-    def interval_from_shortest(self) -> Interval | None:
-        """The interval that begins with the shortest step of the search range."""
-        return next((each for each in self.intervals if each.from_edge), None)
-
-    @property
-    def islands(self) -> tuple[Interval, ...]:
-        """Stable intervals with unstable steps below them."""
-        return tuple(each for each in self.intervals if not each.from_edge)
-
-    @property
     def largest(self) -> float | None:
         """The largest step of the interval of the present one, else of that from the shortest step on.
 
         None: there is neither. It is infinite where no end was found.
         """
-        interval = self.present_interval or self.interval_from_shortest
+        shortest = next((each for each in self.intervals if each.from_edge), None)
+        interval = self.present_interval or shortest
         return None if interval is None else math.inf if interval.to_edge else interval.high
 
     @property
@@ -280,11 +384,9 @@ class LargestStep(Intervals):
         return f"stable {'; '.join(said)} (search range {span})"
 
     def verdict(self) -> list[str]:
-        """Return the answer in one line."""
         return [f"other macro steps: {self.words}"]
 
     def rows(self) -> Rows:
-        """Return one row per stable interval."""
         return [
             {
                 "from [s]": each.low,
@@ -296,7 +398,6 @@ class LargestStep(Intervals):
         ]
 
     def facts(self) -> dict[str, Any]:
-        """Return the largest stable step and all intervals."""
         return {"largest stable step": self.largest, self.title: self.rows()}
 
     def draw(self) -> Any:
@@ -323,7 +424,7 @@ def largest_stable_step(
     what: Reading | Composite,
     low: Duration | None = None,
     high: Duration | None = None,
-    told: CountCallback | None = None,
+    progress: CountCallback | None = None,
 ) -> LargestStep:
     """Return all stable steps from low to high; without them from 1/256 of the present step to 32 times it.
 
@@ -339,7 +440,8 @@ def largest_stable_step(
     longest = step * LONGER if high is None else seconds(high)
     still = _count_resting_motions(reading)
     ends = float(shortest), float(longest)
-    found = stable_intervals(lambda value: radius_at_step(reading, value, still), *ends, True, "step", told)
+    radius = partial(radius_at_step, reading, still)
+    found = stable_intervals(radius, *ends, True, "step", progress)
     return LargestStep(**vars(found), step=float(step))
 
 

@@ -18,15 +18,19 @@ from hocket.analysis.linear_models import merge_micro_steps
 from hocket.analysis.linear_reading import Reading, read_linear
 from hocket.analysis.linearisation import linearise
 from hocket.analysis.measure import Measure, Rows
-from hocket.analysis.rescaling import check_scalable, count_still_motions, largest_modulus, radius_at_step
-from hocket.analysis.root_search import find_crossing
 from hocket.analysis.stability import spectral_radius, spectrum
-from hocket.analysis.stability_intervals import CountCallback
+from hocket.analysis.stability_intervals import (
+    CountCallback,
+    check_scalable,
+    count_still_motions,
+    find_crossing,
+    largest_modulus,
+    radius_at_step,
+)
 from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
-from hocket.model.composite import Composite
+from hocket.model.composite import Composite, levels
 from hocket.model.extrapolators import Hold, Nepce
 from hocket.model.protocols import Array, Model
-from hocket.model.scenario import Connection
 from hocket.planning.parameters import FINE, with_cold_starts, with_parameters, with_step
 from hocket.planning.planner import plan_tree
 
@@ -79,7 +83,6 @@ class StabilityMap(Measure):
         ]
 
     def facts(self) -> dict[str, Any]:
-        """Return all points and the boundary."""
         return {"names": self.names, "points": self.points(), "boundary": self.boundary}
 
     def draw(self) -> Any:
@@ -104,8 +107,7 @@ class StabilityMap(Measure):
         axes.set_ylabel(self.names[1], parse_math=False)
         axes.set_xscale("log" if self.logarithmic[0] else "linear")
         axes.set_yscale("log" if self.logarithmic[1] else "linear")
-        axes.set_xlim(self.x[0], self.x[-1])
-        axes.set_ylim(self.y[0], self.y[-1])
+        axes.set(xlim=(self.x[0], self.x[-1]), ylim=(self.y[0], self.y[-1]))
         line = "on the line the spectral radius is one" if self.boundary else "there is no boundary here"
         set_axes_title(axes, f"stable where blue; {line}")
         return figure
@@ -117,11 +119,11 @@ def stability_map(
     y: Sequence[float],
     names: tuple[str, str] = ("x", "y"),
     logarithmic: tuple[bool, bool] = (False, False),
-    told: CountCallback | None = None,
+    progress: CountCallback | None = None,
 ) -> StabilityMap:
     """Return the radius of what two parameters give over a grid, and the boundary between its points.
 
-    That is a composite, or a radius; raises HocketError if it is known nowhere. `told` is called with how
+    That is a composite, or a radius; raises HocketError if it is known nowhere. `progress` is called with how
     many radii are known, and of how many at least.
     """
     xs, ys = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
@@ -131,8 +133,8 @@ def stability_map(
     def radius_or_nan(a: float, b: float) -> float:
         nonlocal count
         count += 1
-        if told:
-            told(count, max(wanted, count))
+        if progress:
+            progress(count, max(wanted, count))
         try:
             found = what(a, b)
             return spectral_radius(found) if isinstance(found, Composite) else found
@@ -201,13 +203,11 @@ ALPHA = "alpha"
 
 def is_step(composite: Composite, name: str) -> bool:
     """Return whether a name is that of a level's step, the outermost's or another."""
-    return name == STEP or (
-        name.endswith(f".{STEP}") and _find_inner_level(composite, name[: -len(STEP) - 1]) is not None
-    )
+    return name.endswith(STEP) and name.removesuffix(STEP) in dict(levels(composite))
 
 
 def variable_names(composite: Composite) -> list[str]:
-    """Return what can vary and is no parameter of a model: steps and filters, as they are typed."""
+    """Return what can vary and is not a parameter of a model: steps and filters, as they are typed."""
     inside = [level.path for level in plan_tree(composite).levels() if level.path]
     targets = [connection.target for connection in composite.scenario.connections]
     return [STEP, *(f"{path}.{STEP}" for path in inside), ALPHA, *(f"{path}.{ALPHA}" for path in targets)]
@@ -220,64 +220,55 @@ def with_values(composite: Composite, values: Mapping[str, float], where: str = 
     the step around it, or that is a multiple of it. `alpha` is that of a filtered hold: of the outermost
     level, or with the path of an input of the connection that drives it. Rows and columns count from one.
     """
+    steps = {name: value for name, value in values.items() if is_step(composite, name)}
     parameters: dict[str, float] = {}
-    for name, value in values.items():
-        if is_step(composite, name):
-            continue
-        if name == ALPHA or name.endswith(f".{ALPHA}"):
-            filtered = _with_filter(composite, name.rpartition(".")[0], value, where)
-            if filtered is not None:
-                composite = filtered
-                continue
-        parameters[name] = value
+    for name in [name for name in values if name not in steps]:
+        path, _, last = name.rpartition(".")
+        filtered = _with_filter(composite, path, values[name], where) if last == ALPHA else None
+        if filtered is None:
+            parameters[name] = values[name]
+        else:
+            composite = filtered
     composite = with_parameters(composite, parameters, where)
-    if STEP in values:
-        composite = with_step(composite, values[STEP])
-    for name, value in values.items():
-        if name != STEP and is_step(composite, name):
-            path = name[: -len(STEP) - 1]
-            composite = _with_level_step(composite, path.split("."), Fraction(value).limit_denominator(FINE))
+    if STEP in steps:
+        composite = with_step(composite, steps.pop(STEP))
+    for name, step in steps.items():
+        path = name.removesuffix(f".{STEP}")
+        composite = _with_level_step(composite, path, Fraction(step).limit_denominator(FINE))
     return composite
 
 
-def _find_inner_level(composite: Composite, path: str) -> Composite | None:
-    found: Any = composite
-    for name in path.split("."):
-        found = found.scenario.models.get(name) if isinstance(found, Composite) else None
-    return found if isinstance(found, Composite) else None
+def _with_level_step(composite: Composite, path: str, step: Fraction) -> Composite:
+    name, _, rest = path.partition(".")
+    inner: Any = composite.scenario.models[name]
+    if rest:
+        return _with_model(composite, name, _with_level_step(inner, rest, step))
+    around = composite.step
+    fits = around / math.ceil(around / step) if step < around else around * math.floor(step / around)
+    return _with_model(composite, name, with_step(inner, fits))
 
 
-def _with_level_step(composite: Composite, path: Sequence[str], step: Fraction) -> Composite:
-    inner = composite.scenario.models[path[0]]
-    assert isinstance(inner, Composite)
-    if len(path) > 1:
-        changed = _with_level_step(inner, path[1:], step)
-    else:
-        around = composite.step
-        fits = around / math.ceil(around / step) if step < around else around * math.floor(step / around)
-        changed = with_step(inner, fits)
-    models = {**composite.scenario.models, path[0]: changed}
+def _with_model(composite: Composite, name: str, model: Model) -> Composite:
+    models = {**composite.scenario.models, name: model}
     return composite.with_scenario(composite.scenario.with_models(models))
 
 
 def _with_filter(composite: Composite, path: str, alpha: float, where: str) -> Composite | None:
-    """Return the composite with another filter; None: the path is that of no driven input."""
+    """Return the composite with another filter; None: the path is not that of a driven input."""
     scenario = composite.scenario
     if not path:
         _check_filterable(composite.extrapolation, ALPHA, where)
         return composite.with_changes(extrapolation=Nepce(alpha))
-    for number, connection in enumerate(scenario.connections):
+    for connection in scenario.connections:
         if connection.target == path:
             _check_filterable(connection.extrapolation or composite.extrapolation, f"{path}.{ALPHA}", where)
-            others: list[Connection] = list(scenario.connections)
-            others[number] = replace(connection, extrapolation=Nepce(alpha))
+            filtered = replace(connection, extrapolation=Nepce(alpha))
+            others = [filtered if each is connection else each for each in scenario.connections]
             return composite.with_scenario(scenario.with_changes(connections=others))
     name, _, rest = path.partition(".")
-    inner: Model | None = scenario.models.get(name)
+    inner = scenario.models.get(name)
     found = _with_filter(inner, rest, alpha, where) if isinstance(inner, Composite) and rest else None
-    if found is None:
-        return None
-    return composite.with_scenario(scenario.with_models({**scenario.models, name: found}))
+    return None if found is None else _with_model(composite, name, found)
 
 
 def _check_filterable(extrapolation: Any, name: str, where: str) -> None:
@@ -301,8 +292,8 @@ class VariedRadius:
         where: str = "parameters",
     ):
         self.composite, self.names, self.start, self.where = composite, tuple(names), start, where
-        levels = [name for name in names if name != STEP and is_step(composite, name)]
-        self.rescales = STEP in names and not levels
+        inside = [name for name in names if name != STEP and is_step(composite, name)]
+        self.rescales = STEP in names and not inside
         self.readings: dict[tuple[float, ...], tuple[Reading, int]] = {}
 
     def __call__(self, *values: float) -> float:
@@ -325,13 +316,12 @@ class VariedRadius:
                 return self._radius_by_reading(values)
             self.readings[key] = reading, still
         reading, still = self.readings[key]
-        return radius_at_step(reading, values[STEP], still)
+        return radius_at_step(reading, still, values[STEP])
 
     def _radius_by_reading(self, values: Mapping[str, float]) -> float:
         reading, still = self._read(values)
-        return largest_modulus(
-            np.asarray(spectrum(reading.core, 1 + still, vectors=False)[0], complex), still
-        )
+        eigenvalues = spectrum(reading.core, 1 + still, vectors=False)[0]
+        return largest_modulus(np.asarray(eigenvalues, complex), still)
 
     def _read(self, values: Mapping[str, float]) -> tuple[Reading, int]:
         made = with_values(self.composite, values, self.where)

@@ -25,11 +25,11 @@ from hocket.analysis.disturbance_transfer import (
     Transfer,
     UncertainBlock,
     disturbance_model,
+    find_minimum,
     peak,
 )
 from hocket.analysis.linear_reading import Reading, leaf_children
 from hocket.analysis.measure import Drawing, Measure, Rows
-from hocket.analysis.root_search import find_minimum
 from hocket.analysis.structured_singular_value import (
     POWERS,
     Scaling,
@@ -101,7 +101,6 @@ class StabilityRadius(Drawing):
         return self.angle / (2.0 * math.pi * self.period)
 
     def rows(self) -> Rows:
-        """Return one row."""
         return [
             {
                 "uncertain": self.what,
@@ -183,7 +182,6 @@ class StabilityRadii(Measure):
         return [f"stability radius (structured): {size}, instability with {mode}; {least}"]
 
     def rows(self) -> Rows:
-        """Return a row for each simulator."""
         return [
             {
                 "simulator": each.what,
@@ -196,7 +194,6 @@ class StabilityRadii(Measure):
         ]
 
     def facts(self) -> dict[str, Any]:
-        """Return everything about them."""
         return {"stability radii": [row for each in self.radii for row in each.rows()]}
 
 

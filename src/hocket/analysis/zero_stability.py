@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.linear_models import IdentifiedModel, Tangent
-from hocket.analysis.linear_reading import named_leaves, read_linear
+from hocket.analysis.linear_models import IdentifiedModel, Tangent, named_leaves
+from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.stability import MARGIN, spectrum
 from hocket.coupling.graph import strong_components
@@ -284,11 +284,9 @@ class ZeroStability(Measure):
         return [dict(zip(heads, each, strict=True)) for each in (*gains, last)]
 
     def notes(self) -> list[str]:
-        """Return the verdict."""
         return [self.reason]
 
     def facts(self) -> dict[str, Any]:
-        """Return the verdict and the gains."""
         return {"zero-stable": self.stable, "feedthrough gains": self.rows()}
 
     def draw(self) -> Any:

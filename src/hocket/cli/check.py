@@ -128,7 +128,7 @@ def map_stability(
     with count_progress(experiment.name or "check", "values", quiet) as told:
         if len(over) == 1:
             (only,) = over
-            return stable_intervals(rho, only.low, only.high, only.logarithmic, only.name, told=told)
+            return stable_intervals(rho, only.low, only.high, only.logarithmic, only.name, told)
         x, y = over
         scales = x.logarithmic, y.logarithmic
         return stability_map(rho, x.points(MAP_COLUMNS), y.points(MAP_ROWS), (x.name, y.name), scales, told)

@@ -11,10 +11,9 @@ from fractions import Fraction
 from functools import cached_property
 
 from hocket.analysis.error_prediction import PredictedError, predicted_error
-from hocket.analysis.linear_models import merge_micro_steps
+from hocket.analysis.linear_models import merge_micro_steps, with_sources
 from hocket.analysis.linear_reading import Reading, read_linear
 from hocket.analysis.linearisation import linearise
-from hocket.analysis.source_playback import with_sources
 from hocket.analysis.stability import IterationConvergence, iteration_convergence
 from hocket.errors import HocketError, ScenarioError
 from hocket.model.composite import Composite

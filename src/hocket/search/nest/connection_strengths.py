@@ -32,7 +32,7 @@ from hocket.analysis.exact_solution import (
     wiring_matrices,
 )
 from hocket.analysis.forced_response import driven_solution
-from hocket.analysis.source_playback import PlayedSource, played_sources
+from hocket.analysis.linear_models import PlayedSource, played_sources
 from hocket.model.composite import Composite, traits_of
 from hocket.model.protocols import Array
 from hocket.planning.planner import plan_tree

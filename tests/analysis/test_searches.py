@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from hocket.analysis.root_search import find_crossing, find_minimum
+from hocket.analysis.disturbance_transfer import find_minimum
+from hocket.analysis.stability_intervals import find_crossing
 
 
 def counted(f):
