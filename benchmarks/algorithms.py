@@ -25,7 +25,6 @@ import numpy as np
 
 import adaptive
 import hocket as hk
-from hocket.analysis.linear_reading import read_linear
 from hocket.plan.accelerators import Aitken, Newton, QuasiNewton, Relax
 from hocket.simulators.state_space import StateSpaceSimulator
 from orchestrators import test_adaptive as taken_back
@@ -144,7 +143,7 @@ def contraction_table() -> None:
     print(f"  {'':<46}{'told':>12}{'matrices':>12}{'measured':>12}{'difference':>12}")
     for name, (scenario, *_) in (iterations.SYSTEMS | {"eight numbers": iterations.eight()}).items():
         for inner, power in (("Jacobi", 1), ("Gauss-Seidel", 2)):
-            ((_, told),) = read_linear(iterations.iterated(scenario, None, inner)).contractions
+            told = iterations.plain_contraction(iterations.iterated(scenario, None, inner))
             matrices = iterations.plain_factor(scenario) ** power
             measured = measured_factor(scenario, inner, 4 if told < 1.0 else 40)
             off = abs(told / measured - 1.0)

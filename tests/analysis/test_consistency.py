@@ -82,7 +82,8 @@ def test_it_is_the_formula(name):
         else:
             start[row] = outputs[path if cell.kind == "sample" else CONNECTIONS[path]]
     z = reading.Phi @ reading.Phi @ start
-    expected = [z[reading.place_of(u, "input")] - z[reading.place_of(y)] for u, y in CONNECTIONS.items()]
+    inputs = {f"{c.owner}.{c.name}": row for row, c in enumerate(reading.cells) if c.kind == "input"}
+    expected = [z[inputs[u]] - z[reading.newest[y]] for u, y in CONNECTIONS.items()]
     found = relative_consistency(reading)
     assert found.inputs == tuple(CONNECTIONS)
     assert found.states == ("one.x1", "one.x2", "two.x1", "two.x2")
@@ -178,19 +179,20 @@ def test_the_defect_of_a_run(name, tmp_path):
     run = hocket.run(two_masses(name, 1.0), 50, record=["*", *CONNECTIONS])
     found = run_defect(run)
     assert not found.missing
-    by_target = {each.target: each for each in found.connections}
-    assert set(by_target) == set(CONNECTIONS)
+    courses = {each.name: each for each in found.courses}
+    assert set(courses) == set(CONNECTIONS)
     for step, expected in TWO["values"]["fig2_response_h1"][name].items():
         y = dict(zip(("one.F", "two.x", "two.v"), expected["y"], strict=True))
         for target, u in zip(CONNECTIONS, expected["u"], strict=True):
             wrong = abs(u - y[CONNECTIONS[target]])
-            assert by_target[target].values[int(step)] == pytest.approx(wrong, abs=1e-10)
+            assert courses[target].values[int(step)] == pytest.approx(wrong, abs=1e-10)
     for each in found.connections:
-        assert each.source == CONNECTIONS[each.target]
-        assert each.largest == each.values.max() == each.values[int(each.at)]
-        assert each.mean == pytest.approx(each.values.mean())
+        values = courses[each.input].values
+        assert each.output == CONNECTIONS[each.input]
+        assert each.largest == values.max() == values[int(each.at)]
+        assert each.mean == pytest.approx(values.mean())
     assert found.connections[0].relative >= found.connections[-1].relative
-    assert json.loads(json.dumps(found.rows()))[0]["input"] == found.connections[0].target
+    assert json.loads(json.dumps(found.rows()))[0]["input"] == found.connections[0].input
     found.plot(tmp_path / "defect.svg")
     assert "connection defect" in (tmp_path / "defect.svg").read_text()
 
@@ -199,14 +201,14 @@ def test_the_defect_counts_gains_offsets_and_levels():
     """A hold lags behind by one step: u(t) = L y(t - h)."""
     composite = lags("hold")
     run = hocket.run(composite, 2, record=["*", "one.u", "two.u"])
-    each = next(each for each in run_defect(run, composite).connections if each.target == "one.u")
+    each = next(each for each in run_defect(run, composite).courses if each.name == "one.u")
     y = run["two.y"].values
     assert each.values[1:] == pytest.approx(0.5 * np.abs(np.diff(y)), abs=1e-12)
     assert each.values[0] == 0.0
     nested = three_masses(1, "0.2 s", "0.05 s")
     inputs = ["first.force", "pair.second.x1", "pair.third.x2"]
     found = run_defect(hocket.run(nested, 4, record=["*", *inputs], every="micro"), nested)
-    lengths = {each.target: len(each.t) for each in found.connections}
+    lengths = {each.name: len(each.t) for each in found.courses}
     assert lengths == {"first.force": 21, "pair.second.x1": 21, "pair.third.x2": 81}
     assert set(found.missing) == {"pair.second.v1", "pair.second.force", "pair.third.v2"}
 

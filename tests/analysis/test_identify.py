@@ -281,7 +281,7 @@ def test_every_power_of_the_inputs_is_identified(extrapolation, orchestrator):
     spectra = [np.sort_complex(np.linalg.eigvals(reading.core)) for reading in (found, exact)]
     assert np.abs(spectra[0]) == pytest.approx(np.abs(spectra[1]), abs=1e-6)
     assert spectral_radius(found.core) == pytest.approx(spectral_radius(exact.core), abs=1e-10)
-    assert found.z[found.place_of("lag.y")] == pytest.approx(exact.z[exact.place_of("lag.y")], abs=1e-9)
+    assert found.z[found.newest["lag.y"]] == pytest.approx(exact.z[exact.newest["lag.y"]], abs=1e-9)
 
 
 def test_a_delay_has_as_many_states_as_steps():

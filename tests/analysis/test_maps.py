@@ -8,8 +8,8 @@ import pytest
 import hocket as hk
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.stability import spectral_radius
-from hocket.analysis.stability_intervals import intervals_below
-from hocket.analysis.stability_map import VariedRadius, map_radius, stability_map, with_values
+from hocket.analysis.stability_intervals import stable_intervals
+from hocket.analysis.stability_map import VariedRadius, stability_map, with_values
 from hocket.errors import ScenarioError
 from hocket.planning.parameters import with_cold_starts
 from systems import THREE, TWO, LinearPen, three_masses, two_masses
@@ -53,7 +53,7 @@ def test_a_hyperbola():
     rho = VariedRadius(integrator(), ["step", "gain.D[1,1]"])
     steps, gains = np.geomspace(0.1, 1.0, 9), np.linspace(-10.0, -1.0, 8)
     told = []
-    found = map_radius(
+    found = stability_map(
         rho, steps, gains, ("step", "gain"), (True, False), lambda *counts: told.append(counts)
     )
     expected = np.abs(1.0 + gains[:, None] * steps)
@@ -68,7 +68,7 @@ def test_a_hyperbola():
 def test_filters_vary_by_the_input_they_drive():
     """Beyond alpha = 1 a filter diverges (formulas, section 1), and below -1 it swings up."""
     composite = two_masses("Control21", 0.5)
-    found = intervals_below(VariedRadius(composite, ["two.F.alpha"]), 0.2, 1.5, name="two.F.alpha")
+    found = stable_intervals(VariedRadius(composite, ["two.F.alpha"]), 0.2, 1.5, name="two.F.alpha")
     assert found.intervals[-1].high == pytest.approx(1.0, abs=1e-6)
     here = VariedRadius(composite, ["two.F.alpha", "step"])(0.6, 0.5)
     assert here == pytest.approx(spectral_radius(composite), rel=1e-9)
@@ -93,7 +93,7 @@ def test_parameters_of_models_that_are_not_linear():
         lambda t, x, u, k: [-k * x[0] ** 2], None, [1.0], [], ["y"], method="euler", step="0.1 s", k=1.0
     )
     composite = hk.Composite(hk.Scenario({"a": ode}), "0.1 s")
-    found = intervals_below(VariedRadius(composite, ["a.k"]), 1.0, 30.0, name="a.k")
+    found = stable_intervals(VariedRadius(composite, ["a.k"]), 1.0, 30.0, name="a.k")
     (only,) = found.intervals
     assert only.high == pytest.approx(10.0, rel=1e-5)
 
@@ -114,7 +114,7 @@ def test_what_cannot_vary():
 
 def test_a_map_that_is_known_nowhere_says_why():
     with pytest.raises(ScenarioError, match="has no entry"):
-        map_radius(VariedRadius(integrator(), ["step", "gain.D[2,2]"]), [0.1, 0.2], [1.0, 2.0])
+        stability_map(VariedRadius(integrator(), ["step", "gain.D[2,2]"]), [0.1, 0.2], [1.0, 2.0])
 
 
 def test_gaps_are_drawn_as_gaps(tmp_path):
@@ -123,7 +123,7 @@ def test_gaps_are_drawn_as_gaps(tmp_path):
             raise ScenarioError("not here")
         return x * y
 
-    found = map_radius(rho, [1.0, 2.0, 3.0], [0.2, 0.4, 0.6])
+    found = stability_map(rho, [1.0, 2.0, 3.0], [0.2, 0.4, 0.6])
     assert np.isnan(found.rho[:, 0]).all()
     assert all(x >= 2.0 for piece in found.boundary for x, _ in piece)
     found.plot(tmp_path / "gaps.png")

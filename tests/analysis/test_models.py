@@ -221,7 +221,7 @@ def test_all_levels_are_replaced_and_the_plan_stays():
         "controller.sampled": "identified",
     }
     reading = read_linear(found.composite)
-    assert reading.z[reading.place_of("wanted.y")] == 0.1
+    assert reading.z[reading.newest["wanted.y"]] == 0.1
     assert reading.period == Fraction(1, 5)
 
 
@@ -308,10 +308,11 @@ def test_the_report_is_a_table_and_a_picture(tmp_path):
     ball = hk.Fmu(build("ball", 2, folder=tmp_path))
     found = linearise(hk.Composite(hk.Scenario({"ball": ball, "pendulum": pendulum()}), 0.1))
     rows = found.rows()
-    assert [(row["simulator"], row["how"], row["states"]) for row in rows] == [
-        ("ball", "refused", 0),
-        ("pendulum", "jacobian", 2),
+    assert [(row["simulator"], row["linear model"]) for row in rows] == [
+        ("ball", "refused"),
+        ("pendulum", "jacobian"),
     ]
+    assert [leaf.states for leaf in found.leaves] == [0, 2]
     assert math.isnan(found.fit)
     figure = found.plot(tmp_path / "fits.png")
     assert (tmp_path / "fits.png").stat().st_size > 1000
@@ -324,7 +325,7 @@ def test_the_report_is_a_table_and_a_picture(tmp_path):
     [
         ({"pendlum": LinearisationPoint()}, "there is no simulator `pendlum`"),
         ({"pendulum": LinearisationPoint(x=[1.0])}, "the point does not fit the Ode"),
-        ({"lag": LinearisationPoint()}, "`lag` is no Ode"),
+        ({"lag": LinearisationPoint()}, "`lag` is not an Ode"),
         (0.25, "is not a whole number of steps"),
         ("never", "never"),
     ],

@@ -13,8 +13,6 @@ def test_a_sequence_delays_what_comes_later():
     ]
     assert all(delay.reacts for delay in found.delays)  # the force follows x2 and v2 at once
     assert found.loops == ()
-    assert found.harmless == (("one", "two"),)
-    assert found.order == (("one",),)
 
 
 def test_jacobi_delays_everything():
@@ -25,12 +23,10 @@ def test_jacobi_delays_everything():
     assert {delay.target for delay in nested.delays} >= {"pair.third.x2", "first.force", "pair.second.x1"}
 
 
-def test_loops_and_constants():
+def test_loops_are_solved_or_broken():
     gain = hk.StateSpace(D=[[0.5, 1.0]], inputs=["u", hk.Port("v", start=2.5)], outputs=["y"])
     scenario = hk.Scenario({"a": gain, "b": gain}, {"a.u": "b.y", "b.u": "a.y"})
     found = posedness(hk.Composite(scenario, "0.1 s"))
     assert found.loops == (("a.y", "b.y"),) or found.loops == (("b.y", "a.y"),)
-    assert found.harmless == ()
     assert found.solved
-    assert found.constant == (("a.v", 2.5), ("b.v", 2.5))
     assert not posedness(hk.Composite(scenario, "0.1 s", hk.Jacobi(outputs="stale"))).solved

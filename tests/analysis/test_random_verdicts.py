@@ -15,7 +15,7 @@ from analysis.small_scenarios import SmallPen
 from hocket import Composite, Jacobi, StateSpace
 from hocket.analysis.exact_solution import exact_solution
 from hocket.analysis.linear_reading import read_linear
-from hocket.analysis.stability import spectral_radius
+from hocket.analysis.stability import iteration_convergence, spectral_radius
 from hocket.errors import SimulatorError
 from hocket.planning.parameters import leaves, with_leaves
 from native.random_scenarios import METHODS
@@ -116,7 +116,7 @@ def judged(number: int) -> Case:
     composite, features = drawn(number)
     reading = read_linear(composite)
     rho = spectral_radius(reading)
-    settles = all(factor < 0.9 for _, factor in reading.contractions)  # else a run may not get on
+    settles = all(each.plain < 0.9 for each in iteration_convergence(reading))  # else a run may not get on
     judged = settles and abs(rho - 1.0) > NEAR
     grows = engine_grows(composite, reading.period, rho) if judged else None
     return Case(number, features, rho, grows)

@@ -96,7 +96,7 @@ def test_a_level_inside_may_keep_its_ports_to_itself():
         ({"stop": 0.25}, "the step 0.1 s does not divide the run from 0 s to 0.25 s"),
         ({"stop": -1}, "the run stops at -1 s, before it starts at 0 s"),
         ({"stop": "soon"}, "`soon` is not a duration"),
-        ({"stop": 1, "every": 0.25}, "0.25 s between rows is not a multiple of the step 0.1 s"),
+        ({"stop": 1, "every": 0.25}, "the output interval 0.25 s is not a multiple of the step 0.1 s"),
         ({"stop": 1, "every": 0}, "rows every 0 s"),
         ({"stop": 1, "record": ["lag.z"]}, "there is no port `lag.z` to record"),
         ({"stop": 1, "engine": "fast"}, "`engine` cannot be 'fast'"),

@@ -200,6 +200,7 @@ def test_words_for_extrapolators(word, degree):
         (lambda: Polynomial(-1), "`degree` cannot be -1\n  where:    Polynomial\n  expected: 0 to 8"),
         (lambda: Polynomial(9), "`degree` cannot be 9\n  where:    Polynomial\n  expected: 0 to 8"),
         (lambda: Hermite(0), "`samples` cannot be 0\n  where:    Hermite\n  expected: 1 to 4"),
+        (lambda: Hermite(1.5), "`samples` cannot be 1.5\n  where:    Hermite\n  expected: 1 to 4"),
         (lambda: Hermite(5), "`samples` cannot be 5\n  where:    Hermite\n  expected: 1 to 4"),
     ],
 )

@@ -23,6 +23,7 @@ from hocket import (
     StateSpace,
 )
 from hocket.analysis.linear_reading import read_linear
+from hocket.analysis.stability import iteration_convergence
 from hocket.plan import Feed, Plan, Read, Record, Repeat, Restore, Save, Step
 from hocket.plan.verify.verifier import find_delays
 from hocket.planning.planner import plan_tree
@@ -87,12 +88,12 @@ def test_the_linear_reading_tells_how_fast_it_settles():
     """A sweep of Jacobi over a loop of gains multiplies what is wrong by the root of their product."""
     for one, other in ((0.5, 0.4), (0.9, -0.9), (3.0, -2.0)):
         composite = Composite(gains(one, other), 0.1, Iterate(Jacobi(outputs="stale"), 1e-9))
-        ((path, factor),) = read_linear(composite).contractions
-        assert path == ""
-        assert factor == pytest.approx(np.sqrt(abs(one * other)), rel=1e-9)
+        (found,) = iteration_convergence(read_linear(composite))
+        assert found.level == ""
+        assert found.plain == pytest.approx(np.sqrt(abs(one * other)), rel=1e-9)
         composite = Composite(gains(one, other), 0.1, Iterate(GaussSeidel(outputs="stale"), 1e-9))
-        ((_, factor),) = read_linear(composite).contractions
-        assert factor == pytest.approx(abs(one * other), rel=1e-9)
+        (found,) = iteration_convergence(read_linear(composite))
+        assert found.plain == pytest.approx(abs(one * other), rel=1e-9)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -162,6 +163,12 @@ def test_who_cannot_go_back_is_named():
 def test_bad_choices(wrong, what):
     with pytest.raises(ScenarioError, match=what.replace("(", r"\(")):
         Iterate(**wrong)
+
+
+def test_the_most_sweeps_are_those_that_the_message_says():
+    assert Iterate(at_most=2**31 - 1).at_most == 2**31 - 1
+    with pytest.raises(ScenarioError, match=r"expected: a whole number from 1 to 2\^31 - 1"):
+        Iterate(at_most=2**31)
 
 
 class Noted:

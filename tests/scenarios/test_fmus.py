@@ -125,7 +125,7 @@ def test_texts_travel_beside_the_numbers(fmus: Any, version: int, engine: Any) -
         ("y_real", "u_int", "`a.y_real` is a real, and an integer cannot hold all its values"),
         ("y_int", "u_bool", "`a.y_int` is an integer, and a boolean cannot hold all its values"),
         ("y_int", "u_enum", "`a.y_int` is an integer, and an enumeration cannot hold all its values"),
-        ("y_string", "u_real", "`a.y_string` is a text, the other end is none"),
+        ("y_string", "u_real", "`a.y_string` is a text, the other end is not"),
     ],
 )
 def test_what_would_be_lost_is_refused(fmus: Any, source: str, target: str, message: str) -> None:

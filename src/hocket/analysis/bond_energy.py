@@ -29,10 +29,11 @@ from hocket.files.bond_flows import KEEPS
 from hocket.model.bonds import Balance
 from hocket.model.composite import Composite, traits_of
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Polynomial
-from hocket.model.protocols import Array, Extrapolator, Model
+from hocket.model.protocols import Array, Extrapolator
 from hocket.model.scenario import Scenario
 from hocket.model.units import Share
 from hocket.orchestrators import GaussSeidel, Iterate
+from hocket.planning.parameters import change_levels
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, clock_of
 from hocket.simulators.wrappers.balanced import Balanced
@@ -85,13 +86,13 @@ class BondTrial:
     def share(self) -> float:
         """What all bonds gained or lost, in relation to what flowed."""
         flowed = sum(gain.moved for gain in self.gains)
-        if not isfinite(flowed):
-            return inf
         share = sum(abs(gain.gained) for gain in self.gains) / flowed if flowed > 0.0 else 0.0
-        return share if isfinite(share) else inf
+        return share if isfinite(flowed) and isfinite(share) else inf
 
-    def stored_energy_error(self, true: BondTrial) -> float | None:
+    def stored_energy_error(self, true: BondTrial | None) -> float | None:
         """Return by how much the stored energy differs from a true one, in relation to its largest."""
+        if true is None:
+            return None
         both = [(here, true.stored[steps]) for steps, here in self.stored.items() if steps in true.stored]
         largest = max((there for _, there in both), default=0.0)
         if not (isfinite(largest) and largest > 0.0):
@@ -226,32 +227,28 @@ class BondCheck(Measure):
         """Return the bond with the largest residual, and what helps."""
         if not self.gains:
             return []
-        now, head = self.now, "energy residual"
-        if not any(gain.moved for gain in self.gains):
-            return [f"{head}: not judged, no power flows through the bonds in a trial run"]
+        now, best, head = self.now, self.best, "energy residual"
         size = f"{Share(now.share):.2g} of the transferred energy"
         worst = max(self.gains, key=lambda gain: abs(gain.gained) if isfinite(gain.gained) else inf)
-        if now.keeps_energy:
-            return [f"{head}: {size}, the bonds conserve energy"]
+        line = f"{size}, the bonds conserve energy"
+        if not any(gain.moved for gain in self.gains):
+            return [f"{head}: not judged, no power flows through the bonds in a trial run"]
         if not isfinite(worst.gained):
-            lines = [f"{head}: that of the bond `{worst.bond}` overflows in a trial run"]
+            line = f"that of the bond `{worst.bond}` overflows in a trial run"
         elif now.share > KEEPS:
             verb = "gains" if worst.gained > 0.0 else "loses"
             made = f"{abs(worst.per_step):.2g} {worst.unit} per step, {Share(abs(worst.share)):.1f}"
-            lines = [f"{head}: the bond `{worst.bond}` {verb} {made} of the transferred energy"]
+            line = f"the bond `{worst.bond}` {verb} {made} of the transferred energy"
         elif now.grows:
-            lines = [f"{head}: {size}, and it accumulates: spectral radius {now.rho:.9g}"]
-        else:
-            lines = [f"{head}: {size}, the bonds conserve energy"]
-        if now.share <= KEEPS and now.off is not None:
+            line = f"{size}, and it accumulates: spectral radius {now.rho:.9g}"
+        lines = [f"{head}: {line}"]
+        if now.share <= KEEPS and not now.keeps_energy and now.off is not None:
             lines.append(f"stored energy: deviates from that of an iteration by {Share(now.off):.2g} of peak")
-        best = self.best
         if best is not None:
             cost = f", for {best.work:.2g} times the steps" if best.work > 1.0 else ""
             what = "conserves energy" if best.keeps_energy else "comes nearest to conserving energy"
-            lines.append(
-                f"{what}: {best.words}: {head} {Share(best.share):.2g} of the transferred energy{cost}"
-            )
+            share = f"{Share(best.share):.2g} of the transferred energy"
+            lines.append(f"{what}: {best.words}: {head} {share}{cost}")
         return lines
 
     @property
@@ -302,59 +299,47 @@ class BondCheck(Measure):
 
 def bond_check(composite: Composite, start: Fraction, stop: Fraction | None, linear: bool) -> BondCheck:
     """Return what the bonds of a coupling gain; raises HocketError where not even a trial gets through."""
-    count = STEPS if stop is None else min(STEPS, int((stop - start) / composite.step))
+    steps = STEPS if stop is None else int((stop - start) / composite.step)
+    count = min(STEPS, steps)
     seen = run_bond_trial(composite, count, start)
     true = _reference_trial(composite, count, start, seen)
-    now = Remedy(
-        "as it is",
-        seen.share,
-        1.0,
-        _try_spectral_radius(composite) if linear else None,
-        _stored_energy_error(seen, true),
-    )
-    found = []
+
+    def judge(words: str, variant: Composite | None, trial: BondTrial | None, keeps_linear: bool) -> Remedy:
+        rho = _try_spectral_radius(variant) if linear and keeps_linear and variant is not None else None
+        if trial is None:
+            return Remedy(words, inf, 1.0, rho)
+        return Remedy(words, trial.share, trial.work / seen.work, rho, trial.stored_energy_error(true))
+
+    found = [judge("as it is", composite, seen, True)]
     for words, change, keeps_linear in _candidate_remedies(composite):
-        variant, there = None, true
-        share, work, off, why = float("inf"), 1.0, None, ""
+        variant, trial, why = None, true if change is _iterate_linearly else None, ""
         try:
             variant = _change_bonded_levels(composite, change)
-            if change is not _iterate_linearly or there is None:
-                there = run_bond_trial(variant, count, start)
-            share, work, off = there.share, there.work / seen.work, _stored_energy_error(there, true)
-            why = "" if isfinite(share) else "its energy residual overflows"
+            trial = trial or run_bond_trial(variant, count, start)
+            why = "" if isfinite(trial.share) else "its energy residual overflows"
         except HocketError as error:
             why = error.faults[0].what
-        rho = _try_spectral_radius(variant) if linear and keeps_linear and variant is not None else None
-        found.append(Remedy(words, share, work, rho, off, why))
-    if any(each.rho is not None for each in (now, *found)):
-        own, steps = (
-            _own_spectral_radius(composite),
-            STEPS if stop is None else int((stop - start) / composite.step),
-        )
-        now, *found = (replace(each, grows=_energy_grows(each.rho, own, steps)) for each in (now, *found))
-    return BondCheck(seen.gains, now, tuple(sorted(found, key=lambda each: each.share)))
+        found.append(replace(judge(words, variant, trial, keeps_linear), why=why))
+    if any(each.rho is not None for each in found):
+        own = _own_spectral_radius(composite)
+        found = [replace(each, grows=_energy_grows(each.rho, own, steps)) for each in found]
+    now, *remedies = found
+    return BondCheck(seen.gains, now, tuple(sorted(remedies, key=lambda each: each.share)))
 
 
 def _own_spectral_radius(composite: Composite) -> float | None:
     """Return by how much motion grows in a step by itself, whatever the coupling; None: not known."""
     try:
-        factor = _try_spectral_radius(
-            _change_bonded_levels(composite, lambda level: _with_linear_bonds(level, lambda _: Iterate()))
-        )
+        iterated = _change_bonded_levels(composite, lambda level: _with_linear_bonds(level, Iterate()))
     except HocketError:
         return None
+    factor = _try_spectral_radius(iterated)
     return None if factor is None else max(factor, 1.0)
 
 
 def _energy_grows(rho: float | None, own: float | None, steps: int) -> bool:
     """Return whether energy, the square of motion, grows in so many steps by more than it may."""
-    if rho is None or own is None:
-        return False
-    return rho > own and 2.0 * steps * log(rho / own) > KEEPS
-
-
-def _stored_energy_error(seen: BondTrial, true: BondTrial | None) -> float | None:
-    return None if true is None else seen.stored_energy_error(true)
+    return rho is not None and own is not None and rho > own and 2.0 * steps * log(rho / own) > KEEPS
 
 
 def _reference_trial(composite: Composite, count: int, start: Fraction, seen: BondTrial) -> BondTrial | None:
@@ -390,12 +375,7 @@ LevelChange = Callable[[Composite], Composite]
 
 def _change_bonded_levels(composite: Composite, change: LevelChange) -> Composite:
     """Return the composite with a change in every level that has bonds."""
-    models: dict[str, Model] = {
-        name: _change_bonded_levels(model, change) if isinstance(model, Composite) else model
-        for name, model in composite.scenario.models.items()
-    }
-    inside = composite.with_scenario(composite.scenario.with_models(models))
-    return change(inside) if inside.scenario.bonds else inside
+    return change_levels(composite, lambda level: change(level) if level.scenario.bonds else level)
 
 
 def _candidate_remedies(composite: Composite) -> Iterator[tuple[str, LevelChange, bool]]:
@@ -416,7 +396,7 @@ def _candidate_remedies(composite: Composite) -> Iterator[tuple[str, LevelChange
     if sloped and not any(isinstance(each, Hermite) for each in given):
         yield "tangents (hermite) on the bonds", _extrapolate_bonds(Hermite()), True
     if all(traits_of(level.orchestrator).schedule == "parallel" for level in bonded):
-        yield "Gauss-Seidel", _replace_orchestrator(lambda _: GaussSeidel()), True
+        yield "Gauss-Seidel", lambda level: level.with_changes(orchestrator=GaussSeidel()), True
         smooth = Hermite() if sloped else Polynomial(1)
         also = "" if all(each.degree for each in given) else " and tangents" if sloped else " and lines"
         yield f'balance = "inversion"{also}', _balance_bonds("inversion", smooth), False
@@ -460,36 +440,30 @@ def _extrapolate_bonds(extrapolation: Extrapolator) -> LevelChange:
     return change
 
 
-def _replace_orchestrator(make: Callable[[Any], Any]) -> LevelChange:
-    def change(level: Composite) -> Composite:
-        how = level.extrapolation, level.start, level.sampled
-        return Composite(level.scenario, level.step, make(level.orchestrator), *how)
-
-    return change
-
-
 def _balance_bonds(form: Balance, smooth: Extrapolator) -> LevelChange:
     """Return what balances bonds; inputs that are held become smooth."""
 
     def change(level: Composite) -> Composite:
         held = any(each.degree == 0 for each in _bond_extrapolators(level))
-        level = _extrapolate_bonds(smooth)(level) if held else level
-        bonds = {name: replace(bond, balance=form) for name, bond in level.scenario.bonds.items()}
-        return level.with_scenario(level.scenario.with_changes(bonds=bonds))
+        return _with_balance(_extrapolate_bonds(smooth)(level) if held else level, form)
 
     return change
 
 
 def _iterate_linearly(level: Composite) -> Composite:
     """Return a level that iterates what it does with lines, without balance."""
-    return _with_linear_bonds(level, Iterate)
+    return _with_linear_bonds(level, Iterate(level.orchestrator))
 
 
-def _with_linear_bonds(level: Composite, make: Callable[[Any], Any]) -> Composite:
+def _with_linear_bonds(level: Composite, orchestrator: Any) -> Composite:
     """Return a level with another algorithm, lines on its bonds, and no balance."""
-    bonds = {name: replace(bond, balance=None) for name, bond in level.scenario.bonds.items()}
-    plain = level.with_scenario(level.scenario.with_changes(bonds=bonds))
-    return _extrapolate_bonds(Polynomial(1))(_replace_orchestrator(make)(plain))
+    plain = _with_balance(level, None).with_changes(orchestrator=orchestrator)
+    return _extrapolate_bonds(Polynomial(1))(plain)
+
+
+def _with_balance(level: Composite, form: Balance | None) -> Composite:
+    bonds = {name: replace(bond, balance=form) for name, bond in level.scenario.bonds.items()}
+    return level.with_scenario(level.scenario.with_changes(bonds=bonds))
 
 
 def _declared_energy(scenario: Scenario, path: str) -> Any:

@@ -1,7 +1,7 @@
 """Do the inputs agree with the outputs that drive them? Before a run as a bound, after it as it was.
 
 In:  a Reading or a Composite of linear models; or a Run
-Out: a Consistency (relative consistency delta); a Defect (the connection defect of a run)
+Out: a Consistency (relative consistency delta); a RunDefect (the connection defect of a run)
 
 Delta follows the error well while the step of one coupling varies (rank correlation 0.93 to 0.999), and badly
 across couplings at one step (0.35 to 0.57; theory, section 1): choose steps by it, not couplings.
@@ -13,26 +13,25 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from hocket.analysis.exact_placement import exact_places
 from hocket.analysis.exact_solution import exact_solution
-from hocket.analysis.linear_reading import Reading, list_cells, scatter_state
-from hocket.analysis.measure import Measure, Rows
+from hocket.analysis.linear_reading import Reading, advance_ticks, named_leaves, period_ticks, scatter_state
+from hocket.analysis.measure import Drawing, Measure, Rows
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.opening import open_level
 from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError
+from hocket.files.error_estimate import InputDefect
 from hocket.files.formats import read
-from hocket.files.plotting import Series, draw_series, new_figure, save_figure, set_axes_title
+from hocket.files.plotting import Series, draw_series, new_figure, set_axes_title
 from hocket.files.run_folder import SCENARIO, Run
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import value_at
 from hocket.model.protocols import Array
-from hocket.model.units import Share
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import Leaves, clock_of
 
@@ -81,7 +80,7 @@ class Consistency(Measure):
         """Return delta and the contributions."""
         return {"relative consistency": self.delta, "consistency of inputs": self.rows()}
 
-    def plot(self, path: Path | str | None = None) -> Any:
+    def draw(self) -> Any:
         """Draw the defect of each input per unit of each state."""
         size = 3.5 + 0.4 * len(self.states), 1.8 + 0.3 * len(self.inputs)
         figure, (axes,) = new_figure(*size)
@@ -91,7 +90,7 @@ class Consistency(Measure):
         title = f"defect after {self.k} steps, delta = {self.delta:.3g} ({self.norm})"
         set_axes_title(axes, title)
         figure.colorbar(picture, label="defect per unit of a state")
-        return save_figure(figure, path)
+        return figure
 
 
 def relative_consistency(
@@ -120,12 +119,10 @@ def relative_consistency(
             )
         matrix = defects_from_starts(composite, k)
     delta = float(np.linalg.norm(matrix, _NORMS[norm])) if matrix.size else 0.0
-    leaves = plan_tree(composite).leaves
-    models: tuple[Any, ...] = leaves.wiring.models
-    named = zip(leaves.wiring.names, models, strict=True)
-    states = tuple(f"{name}.x{number + 1}" for name, model in named for number in range(len(model.x0)))
-    inputs = tuple(link.target for link in leaf_connections(leaves))
-    note = f"{ADVICE}; {FOREIGN}" if any(hasattr(model, "F") for model in models) else ADVICE
+    leaves = named_leaves(composite)
+    states = tuple(f"{name}.x{number + 1}" for name, model in leaves for number in range(len(model.x0)))
+    inputs = tuple(link.target for link in leaf_connections(plan_tree(composite).leaves))
+    note = f"{ADVICE}; {FOREIGN}" if any(hasattr(model, "F") for _, model in leaves) else ADVICE
     return Consistency(delta, k, norm, inputs, states, matrix, note)
 
 
@@ -172,38 +169,46 @@ def connection_defects(root: Level) -> Array:
     return np.array(found)
 
 
-def _advance_periods(root: Level, k: int) -> None:
-    """Advance by k periods."""
-    lengths = [root.clock.ticks(level.composite.step) for level in root.tree.levels()]
+def open_at_unit_states(composite: Composite) -> tuple[Level, Array] | None:
+    """Return a live tree at its start, and z there from each unit state and from none, a column each.
+
+    None: the start has a past or slopes. Without them it is known: y0 = (I - D L)^-1 C x0, u0 = L y0
+    (equation 52).
+    """
+    solution, design = exact_solution(composite), plan_tree(composite)
+    root = open_level(design, clock_of(design))
+    initialise(root, 0.0)
+    rings = [ring for level in levels_of(root) for rings in level.memory.rings for ring in rings]
+    if any(len(ring) > 1 or ring[-1][2] is not None for ring in rings):
+        root.close()
+        return None
+    here, n = exact_places(solution, root), len(solution.x0)
+    start = np.where(here.moving[:, None], 0.0, here.weights)
+    return root, start @ np.vstack([np.eye(n, n + 1), np.ones((1, n + 1))])
+
+
+def defects_of_columns(root: Level, columns: Array, ticks: int, k: int) -> Array:
+    """Return the defects after k times so many ticks, per unit of each state, from columns at the start."""
+    scatter_state(root, columns)
     for _ in range(k):
-        root.advance(root.now, math.lcm(*lengths), root.inputs[1])
+        advance_ticks(root, ticks)
+    after = connection_defects(root).reshape(-1, columns.shape[1])
+    return np.asarray(after[:, :-1] - after[:, -1:])
 
 
 def defects_from_columns(composite: Composite, k: int) -> Array | None:
-    """Return the defects from unit states, all in one run on columns; None if the start has a past.
-
-    Without a past and without slopes the start is known: y0 = (I - D L)^-1 C x0, u0 = L y0 (equation 52).
-    """
-    design = plan_tree(composite)
+    """Return the defects from unit states, all in one run on columns; None if the start has a past."""
     try:
-        solution = exact_solution(composite)
+        opened = open_at_unit_states(composite)
     except ScenarioError:
         return None  # no states between the steps are known
-    root = open_level(design, clock_of(design))
+    if opened is None:
+        return None
+    root, columns = opened
     try:
-        initialise(root, 0.0)
-        rings = [ring for level in levels_of(root) for rings in level.memory.rings for ring in rings]
-        if any(len(ring) > 1 or ring[-1][2] is not None for ring in rings):
-            return None
-        here = exact_places(solution, root, tuple(list_cells(root)))
-        start = np.where(here.moving[:, None], 0.0, here.weights)
-        n = len(solution.x0)
-        scatter_state(root, start @ np.vstack([np.eye(n, n + 1), np.ones((1, n + 1))]))
-        _advance_periods(root, k)
-        after = connection_defects(root).reshape(-1, n + 1)
+        return defects_of_columns(root, columns, period_ticks(root), k)
     finally:
         root.close()
-    return np.asarray(after[:, :n] - after[:, n:])
 
 
 def defects_from_starts(composite: Composite, k: int) -> Array:
@@ -228,7 +233,8 @@ def defects_from_starts(composite: Composite, k: int) -> Array:
         if chosen is not None:
             states[chosen] = 1.0
         initialise(root, 0.0)
-        _advance_periods(root, k)
+        for _ in range(k):
+            advance_ticks(root, period_ticks(root))
         return connection_defects(root)
 
     try:
@@ -251,55 +257,23 @@ def _start_at_state(simulator: Any, start: Callable[[float], None], x: Array, t:
 
 
 @dataclass(frozen=True, eq=False)
-class ConnectionDefect:
-    """How far an input was from the output that drives it, wherever both were recorded."""
-
-    target: str
-    source: str
-    unit: str
-    largest: float
-    at: float
-    """Seconds."""
-    mean: float
-    scale: float
-    """The largest value of the output, as the input sees it."""
-    t: Array
-    values: Array
-
-    @property
-    def relative(self) -> float:
-        """The largest defect over the largest value."""
-        return self.largest / self.scale if self.scale > 0.0 else (math.inf if self.largest > 0.0 else 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class RunDefect:
+class RunDefect(Drawing):
     """The connection defect |u - L y| of a run (Glumac & Kovacic 2019, equation 53, corrected)."""
 
-    connections: tuple[ConnectionDefect, ...]
+    connections: tuple[InputDefect, ...]
     """The largest in relation to the values first."""
+    courses: tuple[Series, ...]
+    """The same over time, wherever both ends were recorded."""
     missing: tuple[str, ...]
     """Inputs and outputs that were not recorded: their connections are left out."""
 
     def rows(self) -> Rows:
         """Return a row for each connection."""
-        return [
-            {
-                "input": each.target,
-                "output": each.source,
-                "unit": each.unit,
-                "largest defect": each.largest,
-                "at [s]": each.at,
-                "mean": each.mean,
-                "of peak": Share(each.relative),
-            }
-            for each in self.connections
-        ]
+        return [each.row() for each in self.connections]
 
-    def plot(self, path: Path | str | None = None) -> Any:
+    def draw(self) -> Any:
         """Draw the defects over time."""
-        lines = [Series(each.t, each.values, each.unit, each.target) for each in self.connections]
-        return draw_series(lines, "connection defect", path)
+        return draw_series(self.courses, "connection defect")
 
 
 def run_defect(run: Run, composite: Composite | None = None) -> RunDefect:
@@ -308,59 +282,51 @@ def run_defect(run: Run, composite: Composite | None = None) -> RunDefect:
     The connections are those of the scenario in the run folder, unless a composite is given. Inputs are
     recorded only if they are asked for by name: `record=["*", "two.F"]`.
     """
-    composite = composite or _composite_of_run(run)
-    leaves = plan_tree(composite).leaves
-    found, missing = [], set()
-    for link in leaf_connections(leaves):
-        absent = {port for port in (link.target, link.source) if port not in run}
-        missing |= absent
-        if not absent:
-            found.append(_connection_defect(run, leaves, link))
+    leaves = plan_tree(composite or read(run.path / SCENARIO).composite).leaves
+    links = leaf_connections(leaves)
+    ends = [end for link in links for end in zip((link.target, link.source), link.ends, strict=True)]
+    ports = {port: leaves.places[leaf][0] for port, (leaf, _) in ends}
+    known = {port: _values_at_steps(run, port, level) for port, level in ports.items() if port in run}
+    found = [
+        measure_defect(known[link.target], known[link.source], link.gain, link.offset)
+        for link in links
+        if link.target in known and link.source in known
+    ]
     if not found:
-        some = ", ".join(f'"{link.target}"' for link in leaf_connections(leaves)[:3])
+        some = ", ".join(f'"{link.target}"' for link in links[:3])
         raise ScenarioError(
             "the run has no connection with both its input and its output recorded",
             where=repr(run),
             expected="inputs recorded by name",
             hint=f'record=["*", {some}]' if some else "there are no connections",
         )
-    found.sort(key=lambda each: -each.relative)
-    return RunDefect(tuple(found), tuple(sorted(missing)))
+    found.sort(key=lambda each: -each[0].relative)
+    defects, courses = zip(*found, strict=True)
+    return RunDefect(defects, courses, tuple(sorted(ports.keys() - known.keys())))
 
 
-def _composite_of_run(run: Run) -> Composite:
-    read_again = read(run.path / SCENARIO)
-    return read_again.composite
+def measure_defect(u: Series, y: Series, gain: float, offset: float) -> tuple[InputDefect, Series]:
+    """Return how far an input was from gain y + offset, at worst and wherever both have a row."""
+    times, here, there = np.intersect1d(u.t[::-1], y.t[::-1], return_indices=True)
+    seen = gain * y.values[::-1][there] + offset  # of rows with one time the last counts
+    wrong = np.abs(u.values[::-1][here] - seen)
+    course = Series(times, wrong, u.unit, u.name)
+    return worst_defect(course, y.name, float(np.abs(seen).max(initial=0.0))), course
 
 
-def _connection_defect(run: Run, leaves: Leaves, link: LeafConnection) -> ConnectionDefect:
-    (leaf, _), (origin, _) = link.ends
-    t, u, unit = _recorded_values(run, link.target, leaves.places[leaf][0])
-    at, y, _ = _recorded_values(run, link.source, leaves.places[origin][0])
-    times, here, there = np.intersect1d(t[::-1], at[::-1], return_indices=True)
-    u, y = u[::-1][here], y[::-1][there]  # of rows with one time the last counts
-    seen = link.gain * y + link.offset
-    wrong = np.abs(u - seen)
-    worst = int(np.argmax(wrong)) if len(wrong) else 0
-    return ConnectionDefect(
-        link.target,
-        link.source,
-        unit,
-        float(wrong[worst]) if len(wrong) else 0.0,
-        float(times[worst]) if len(wrong) else 0.0,
-        float(wrong.mean()) if len(wrong) else 0.0,
-        float(np.abs(seen).max(initial=0.0)),
-        times,
-        wrong,
-    )
+def worst_defect(course: Series, source: str, scale: float) -> InputDefect:
+    """Return the largest of the defects of an input, beside the largest value that it should have had."""
+    worst = int(np.argmax(course.values)) if len(course) else None
+    largest, at = (0.0, 0.0) if worst is None else (float(course.values[worst]), float(course.t[worst]))
+    mean = float(course.values.mean()) if len(course) else 0.0
+    relative = largest / scale if scale > 0.0 else math.inf if largest > 0.0 else 0.0
+    return InputDefect(course.name, source, course.unit, largest, at, mean, relative)
 
 
-def _recorded_values(run: Run, port: str, level: str) -> tuple[Array, Array, str]:
-    """Return times, values and unit at the steps of the port's level: between them nothing is exchanged."""
+def _values_at_steps(run: Run, port: str, level: str) -> Series:
+    """Return a port at the steps of its level: between them nothing is exchanged."""
     for table in run.tables:
         if table.name == level and port in table.columns:
-            arrow = run.table(level)
-            unit = table.units[table.columns.index(port)]
-            return arrow.column(0).to_numpy(), arrow.column(port).to_numpy(), unit
-    series = run[port]
-    return series.t, series.values, series.unit
+            arrow, unit = run.table(level), table.units[table.columns.index(port)]
+            return Series(arrow.column(0).to_numpy(), arrow.column(port).to_numpy(), unit, port)
+    return run[port]

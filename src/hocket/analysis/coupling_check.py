@@ -21,7 +21,7 @@ from hocket.analysis.error_prediction import PredictedError, predicted_error
 from hocket.analysis.exact_solution import ExactSolution, exact_solution
 from hocket.analysis.linear_models import merge_micro_steps
 from hocket.analysis.linear_reading import Reading, read_linear
-from hocket.analysis.linearisation import LinearisedLeaf, LinearModels, linearise
+from hocket.analysis.linearisation import LinearisedLeaf, LinearModels, linearise, parse_seconds
 from hocket.analysis.measure import Measure, Outcome, verdict_lines, worst_outcome
 from hocket.analysis.posedness import Posedness, posedness
 from hocket.analysis.recommended_change import RecommendedChanges, best_change, suggest_changes
@@ -40,11 +40,12 @@ from hocket.analysis.stability_intervals import LargestStep, largest_stable_step
 from hocket.analysis.stability_radius import ON_REQUEST, StabilityRadii, radius_per_simulator
 from hocket.analysis.zero_stability import ZeroStability, zero_stability
 from hocket.errors import ConvergenceError, HocketError, ScenarioError
+from hocket.execution.run import whole_steps
 from hocket.files.experiments import ExperimentLike, as_experiment
-from hocket.model.clock import Duration, format_duration, seconds
+from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
-from hocket.plan import adapts
+from hocket.plan import Adapt
 from hocket.planning.compiler.contract import insertions
 from hocket.planning.planner import plan_tree
 from hocket.planning.prepare import without_constraints
@@ -92,6 +93,17 @@ class _Named(Generic[M]):
         return check.get(self.kind)
 
 
+class _Entries(Generic[M, T]):
+    """What a measure lists, as an attribute of a Check; nothing if it was not taken."""
+
+    def __init__(self, kind: type[M], entries: Callable[[M], tuple[T, ...]]):
+        self.kind, self.entries = kind, entries
+
+    def __get__(self, check: Check, owner: object = None) -> tuple[T, ...]:
+        found = check.get(self.kind)
+        return () if found is None else self.entries(found)
+
+
 @dataclass(frozen=True, eq=False)
 class Check:
     """What can be said before the run, from the very plan that will be run."""
@@ -107,30 +119,14 @@ class Check:
     consistency = _Named(Consistency)
     bonds = _Named(BondCheck)
     changes = _Named(RecommendedChanges)
+    leaves = _Entries(LinearModels, lambda found: found.leaves)
+    iterations = _Entries(IterationTable, lambda found: found.levels)
+    robustness = _Entries(StabilityRadii, lambda found: found.radii)
+    unjudged = _Entries(Unjudged, lambda found: found.reasons)
 
     def get(self, kind: type[M]) -> M | None:
         """Return the measure of a kind; None: it was not taken."""
         return next((each for each in self.measures if isinstance(each, kind)), None)
-
-    @property
-    def leaves(self) -> tuple[LinearisedLeaf, ...]:
-        """How each simulator got its linear model."""
-        return found.leaves if (found := self.get(LinearModels)) else ()
-
-    @property
-    def iterations(self) -> tuple[Any, ...]:
-        """How the iterations of levels converge."""
-        return found.levels if (found := self.get(IterationTable)) else ()
-
-    @property
-    def robustness(self) -> tuple[Any, ...]:
-        """The structured stability radius of each simulator, the smallest first."""
-        return found.radii if (found := self.get(StabilityRadii)) else ()
-
-    @property
-    def unjudged(self) -> tuple[str, ...]:
-        """Why measures could not be taken."""
-        return found.reasons if (found := self.get(Unjudged)) else ()
 
     @property
     def outcome(self) -> Outcome:
@@ -294,34 +290,14 @@ def _read_coupling(experiment: Experiment, advise: bool, robust: bool | None) ->
 
 def _experiment_to_check(what: ExperimentLike, start: Duration | None, stop: Duration | None) -> Experiment:
     experiment = as_experiment(what, done="checked")
-    times = {
-        "start": experiment.start if start is None else start,
-        "stop": experiment.stop if stop is None else stop,
-    }
-    exactly: dict[str, Fraction] = {}
-    for name, time in times.items():
-        try:
-            exactly |= {} if time is None else {name: seconds(time)}
-        except ValueError as error:
-            raise ScenarioError(str(error), name) from None
-    if "stop" in exactly and exactly["stop"] <= exactly["start"]:
-        begin, end = format_duration(exactly["start"]), format_duration(exactly["stop"])
-        raise ScenarioError(f"the run stops at {end} and starts at {begin}", "stop")
-    if "stop" in exactly:
-        _check_whole_steps(exactly["start"], exactly["stop"], experiment.composite.step)
-    return replace(experiment, start=exactly["start"], stop=exactly.get("stop"))
-
-
-def _check_whole_steps(start: Fraction, stop: Fraction, step: Fraction) -> None:
-    """Refuse what no run could end at."""
-    count = (stop - start) / step
-    if count.denominator != 1:
-        below = start + step * math.floor(count)
-        near = f"{format_duration(below)} or " * (below > start) + format_duration(below + step)
-        span = f"from {format_duration(start)} to {format_duration(stop)}"
-        what = f"the step {format_duration(step)} does not divide the run {span}"
-        hint = f"stop at {near}, or choose another step"
-        raise ScenarioError(what, "stop", "a whole number of steps", hint)
+    begin = experiment.start if start is None else parse_seconds(start, "start")
+    end = experiment.stop if stop is None else parse_seconds(stop, "stop")
+    if end is not None and end <= begin:
+        when = f"the run stops at {format_duration(end)} and starts at {format_duration(begin)}"
+        raise ScenarioError(when, "stop")
+    if end is not None:
+        whole_steps(begin, end, experiment.composite.step)
+    return replace(experiment, start=begin, stop=end)
 
 
 def _judge_stability(coupling: Coupling) -> Stability:
@@ -329,13 +305,14 @@ def _judge_stability(coupling: Coupling) -> Stability:
     found, period = stability(coupling.reading), float(coupling.reading.period)
     solution = coupling.solution
     if solution is not None:
-        found = replace(found, exact_rho=0.0)
-    if solution is not None and len(solution.A):
-        from scipy.linalg import eigvals, expm
+        factor, drifts = 0.0, False
+        if len(solution.A):
+            from scipy.linalg import eigvals, expm
 
-        factor = math.exp(min(700.0, float(np.real(eigvals(solution.A)).max()) * period))
-        near = abs(factor - 1.0) <= EDGE and len(solution.A) <= LARGE
-        found = replace(found, exact_rho=factor, drifts=near and powers_grow(expm(solution.A * period)))
+            factor = math.exp(min(700.0, float(np.real(eigvals(solution.A)).max()) * period))
+            near = abs(factor - 1.0) <= EDGE and len(solution.A) <= LARGE
+            drifts = near and powers_grow(expm(solution.A * period))
+        found = replace(found, exact_rho=factor, drifts=drifts)
     approximate = [leaf for leaf in coupling.models.leaves if leaf.how != "exact"]
     worst = max(approximate, key=lambda leaf: leaf.fit, default=None)
     return found if worst is None else replace(found, residual=worst.fit, poorest=worst.path)
@@ -347,10 +324,9 @@ def _predict_error(coupling: Coupling) -> PredictedError | None:
     if length is None:
         return None
     played = {name for name, _ in played_sources(moving)}
-    for level in plan_tree(moving).levels():
-        if adapts(level.plan.step):
-            name = f"`{level.path}`" if level.path else "the outermost level"
-            raise ScenarioError(f"{name} controls its step size, and is judged at the step it begins with")
+    for level, _ in plan_tree(moving).instructions(Adapt):
+        name = f"`{level.path}`" if level.path else "the outermost level"
+        raise ScenarioError(f"{name} controls its step size, and is judged at the step it begins with")
     for leaf in coupling.models.leaves:
         if leaf.how == "constant" and leaf.path not in played:
             raise ScenarioError(f"`{leaf.path}` moves by its steps, its motion between them is not known")

@@ -13,19 +13,20 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from hocket.analysis.bond_energy import balanced_leaves
-from hocket.analysis.consistency import run_defect
+from hocket.analysis.consistency import measure_defect, run_defect, worst_defect
 from hocket.analysis.error_prediction import PortError, predicted_error, predicted_order
-from hocket.analysis.linear_reading import is_linear
+from hocket.analysis.linear_reading import is_linear, named_leaves
 from hocket.analysis.linearisation import linearise
 from hocket.analysis.posedness import delayed_inputs, posedness
 from hocket.analysis.source_playback import with_sources
-from hocket.errors import HocketError, ScenarioError
-from hocket.files.error_estimate import ErrorEstimate, InputDefect, PortEstimate, time_tolerance
+from hocket.errors import HocketError, ScenarioError, list_names
+from hocket.files.error_estimate import ErrorEstimate, InputDefect, PortEstimate, matching_rows
 from hocket.files.plotting import Series
 from hocket.files.run_folder import Run
 from hocket.model.experiment import Experiment
@@ -88,12 +89,12 @@ def order_doubts(known: Sequence[PortEstimate], promised: int | None, closed: bo
     ports = [each for each in known if each.order is not None and each.relative >= least]
     none = [each for each in ports if each.order is not None and each.order < SEEN]
     if none:
-        names = _summarise_ports([each.port for each in none])
+        names = list_names([each.port for each in none], 1)
         yield f"no observed order in {names}: it does not converge as the steps get shorter"
     orders = [(each.order, each.port) for each in ports if each.order is not None and each.order >= SEEN]
     if promised is None:
         if orders and not closed:
-            names = _summarise_ports([port for _, port in orders])
+            names = list_names([port for _, port in orders], 1)
             yield f"no error is expected, yet {names} changes with the steps"
         return
     low, high = promised - FAR[0], promised + FAR[1]
@@ -135,16 +136,15 @@ def changed_model_doubts(run: Run, others: Sequence[Run]) -> Iterator[str]:
             if abs(float(one.values[0] - other.values[0])) > max(SAME * scale, rounding[port]):
                 moved.append(port)
     if moved:
-        names = _summarise_ports(moved)
+        names = list_names(moved, 1)
         yield f"{names} starts elsewhere than in the run: the models are not those that were run"
 
 
 def uncovered_errors(experiment: Experiment) -> Iterator[str]:
     """Yield what no other steps of levels bring to light."""
-    leaves = plan_tree(experiment.composite).leaves.wiring
-    inside = [name for name, model in zip(leaves.names, leaves.models, strict=True) if not _is_covered(model)]
+    inside = [name for name, model in named_leaves(experiment.composite) if not _is_covered(model)]
     if inside:
-        yield f"what is integrated inside {_summarise_ports(inside)}: the steps there stay as they are"
+        yield f"what is integrated inside {list_names(inside, 1)}: the steps there stay as they are"
 
 
 def _is_covered(model: Any) -> bool:
@@ -154,10 +154,6 @@ def _is_covered(model: Any) -> bool:
         integrated = model.form == "inversion" and getattr(plain, "method", "exact") == "exact"
         return isinstance(plain, StateSpace) and not integrated
     return isinstance(model, (StateSpace, Table, Csv, Function))
-
-
-def _summarise_ports(names: Sequence[str]) -> str:
-    return f"`{names[0]}`" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
 def connection_gaps(run: Run, experiment: Experiment) -> tuple[list[InputDefect], list[str]]:
@@ -170,22 +166,11 @@ def connection_gaps(run: Run, experiment: Experiment) -> tuple[list[InputDefect]
                 missing.append(gap)
             else:
                 found[gap.input] = gap
-    for gap in _recorded_gaps(run, experiment):
-        known = found.get(gap.input)
-        if known is None or known.largest < gap.largest:
-            found[gap.input] = gap
+    with suppress(ScenarioError):
+        for gap in run_defect(run, experiment.composite).connections:
+            if gap.input not in found or found[gap.input].largest < gap.largest:
+                found[gap.input] = gap
     return list(found.values()), [name for name in missing if name not in found]
-
-
-def _recorded_gaps(run: Run, experiment: Experiment) -> Iterator[InputDefect]:
-    try:
-        known = run_defect(run, experiment.composite).connections
-    except ScenarioError:
-        return
-    for each in known:
-        yield InputDefect(
-            each.target, each.source, each.unit, each.largest, each.at, each.mean, each.relative
-        )
 
 
 def _extrapolation_gaps(run: Run, experiment: Experiment, level: PlanTree) -> Iterator[InputDefect | str]:
@@ -194,44 +179,37 @@ def _extrapolation_gaps(run: Run, experiment: Experiment, level: PlanTree) -> It
     for child, index, drive, delay in delayed_inputs(level):
         target, source = f"{inside}{delay.target}", f"{inside}{delay.source}"
         how, unit = drive.extrapolation or Hold(), level.wiring.models[child].inputs[index].unit
-        values = None
+        y = None
         if delay.lag == 1 and isinstance(how, (Hold, Polynomial)) and source in run:
-            values = _values_at_steps(run[source], float(experiment.start), float(level.composite.step))
-        if values is None or len(values[0]) < how.degree + 2:
+            y = _series_at_steps(run[source], float(experiment.start), float(level.composite.step))
+        if y is None or len(y) < how.degree + 2:
             yield target
             continue
-        t, y = values
         # the error of a polynomial one place further is the next difference (Newton's forward formula)
-        wrong = np.abs(drive.gain * np.diff(y, how.degree + 1))
-        scale = float(np.abs(drive.gain * y + drive.offset).max())
-        yield _worst_gap(target, source, unit, t[how.degree + 1 :], wrong, scale)
+        wrong = np.abs(drive.gain * np.diff(y.values, how.degree + 1))
+        scale = float(np.abs(drive.gain * y.values + drive.offset).max())
+        yield worst_defect(Series(y.t[how.degree + 1 :], wrong, unit, target), source, scale)
 
 
-def _worst_gap(target: str, source: str, unit: str, t: Array, wrong: Array, scale: float) -> InputDefect:
-    worst = int(np.argmax(wrong))
-    largest = float(wrong[worst])
-    relative = largest / scale if scale else float("inf") if largest else 0.0
-    return InputDefect(target, source, unit, largest, float(t[worst]), float(wrong.mean()), relative)
-
-
-def _values_at_steps(series: Series, start: float, step: float) -> tuple[Array, Array] | None:
-    """Return times and values at the ends of steps; None if some were not kept."""
+def _series_at_steps(series: Series, start: float, step: float) -> Series | None:
+    """Return a port at the ends of steps; None if some were not kept."""
     if not len(series.t):
         return None
     count = int((series.t[-1] - start) / step + 1e-6)
     grid: Array = start + step * np.arange(count + 1, dtype=float)
-    slack = time_tolerance(grid, series.t)
-    at = np.searchsorted(series.t, grid + slack, side="right") - 1  # of rows with one time the last counts
-    if (at < 0).any() or (np.abs(series.t[at] - grid) > 2.0 * slack).any():
-        return None
-    return np.asarray(grid, dtype=float), np.asarray(series.values[at])
+    at, kept = matching_rows(grid, series.t)
+    return Series(grid, series.values[at], series.unit, series.name) if kept.all() else None
 
 
 def gaps_from_text(run: Run) -> tuple[list[InputDefect], list[str]]:
     """Return the defects of inputs that were recorded, by the connections that scenario.toml lists."""
     found, missing = [], []
     for target, source in _written_connections(run):
-        gap = _gap_between(run[target], run[source]) if target in run and source in run else None
+        gap = None
+        if target in run and source in run:
+            with suppress(ValueError):  # its units do not fit
+                factors = conversion(run[source].unit, run[target].unit)
+                gap, _ = measure_defect(run[target], run[source], *factors)
         if gap is None or gap.largest == 0.0:  # it may have been evaluated again after its step
             missing.append(target)
         else:
@@ -259,19 +237,6 @@ def _connections_in_table(level: Any, inside: str) -> Iterator[tuple[str, str]]:
             yield from _connections_in_table(model, f"{inside}{name}.")
 
 
-def _gap_between(u: Series, y: Series) -> InputDefect | None:
-    times, here, there = np.intersect1d(u.t[::-1], y.t[::-1], return_indices=True)
-    try:
-        gain, offset = conversion(y.unit, u.unit)
-    except ValueError:
-        return None
-    seen = gain * y.values[::-1][there] + offset
-    wrong = np.abs(u.values[::-1][here] - seen)
-    if not len(wrong):
-        return None
-    return _worst_gap(u.name, y.name, u.unit, times, wrong, float(np.abs(seen).max()))
-
-
 FOLLOWS = 0.5
 """Linear models count where they are not further from the run than this part of the error they show."""
 ROUNDING = 1e-9
@@ -293,9 +258,8 @@ def trust_from_defect(run: Run, experiment: Experiment | None, doubts: tuple[str
         promised, _ = predicted_order(experiment.composite)
     left_out = [] if experiment is None else list(uncovered_errors(experiment))
     if missing:
-        listed = ", ".join(f"`{name}`" for name in missing[:3])
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        left_out.append(f"the defect of {listed}{more}: inputs are kept only if --record names them")
+        names = list_names(missing, 3)
+        left_out.append(f"the defect of {names}: inputs are kept only if --record names them")
     ports.sort(key=lambda each: -each.relative)
     found.sort(key=lambda each: -each.relative)
     return ErrorEstimate(tuple(ports), (*doubts, *why), promised, "defect", tuple(left_out), tuple(found))
@@ -310,10 +274,8 @@ def _errors_by_linear_models(run: Run, experiment: Experiment) -> tuple[list[Por
     balanced = balanced_leaves(experiment.composite)
     if balanced:
         return [], [f"no error per port: bonds of `{balanced[0]}` are balanced, by a law that is not linear"]
-    leaves = plan_tree(experiment.composite).leaves.wiring
-    named = zip(leaves.names, leaves.models, strict=True)
-    known = (Ode, Table, Csv, Function)
-    closed = [name for name, model in named if not is_linear(model) and not isinstance(model, known)]
+    known, leaves = (Ode, Table, Csv, Function), named_leaves(experiment.composite)
+    closed = [name for name, model in leaves if not is_linear(model) and not isinstance(model, known)]
     if closed:
         return [], [f"no error per port: `{closed[0]}` is neither a linear model nor an equation"]
     if sum(len(run[port].t) for port in run.ports) > LARGEST:
@@ -341,11 +303,8 @@ def _linear_port_error(run: Series, predicted: PortError, start: float) -> PortE
     """Return the error that the linear models show; None if they are elsewhere than the run."""
     assert predicted.series is not None
     t, values, truth = predicted.series
-    if not len(t):
-        return None
-    slack = time_tolerance(run.t, t)
-    at = np.clip(np.searchsorted(t + start, run.t - slack), 0, len(t) - 1)
-    here = np.flatnonzero(np.abs(t[at] + start - run.t) <= 2.0 * slack)
+    at, kept = matching_rows(run.t, t + start)
+    here = np.flatnonzero(kept)
     if not len(here):
         return None
     error = (values - truth)[at[here]]

@@ -17,13 +17,20 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from hocket.analysis.linear_reading import Indices, Reading, gather_state, scatter_state
+from hocket.analysis.linear_models import InnerAttribute
+from hocket.analysis.linear_reading import (
+    Reading,
+    advance_ticks,
+    gather_state,
+    leaf_children,
+    live_columns,
+    scatter_state,
+)
 from hocket.analysis.root_search import find_minimum
-from hocket.engine.initialise import levels_of
 from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError, suggest_nearest
 from hocket.model.protocols import Array
-from hocket.plan import Repeat, walk
+from hocket.plan import Repeat
 
 Complex: TypeAlias = NDArray[np.complex128]
 Real: TypeAlias = NDArray[np.float64]
@@ -203,8 +210,10 @@ class DisturbanceModel:
 class _Tap:
     """Stands before a live simulator: notes what it sees, and adds a disturbance to each new state."""
 
-    def __init__(self, simulator: Any):
-        self.inner = simulator
+    z = InnerAttribute()
+
+    def __init__(self, level: Level, child: int, simulator: Any):
+        self.level, self.child, self.inner = level, child, simulator
         self.seen: list[Array] = []
         self.first: int | None = None
         """The column of the first disturbance; None: only count."""
@@ -213,18 +222,9 @@ class _Tap:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    @property
-    def z(self) -> Array:
-        state: Array = self.inner.z
-        return state
-
-    @z.setter
-    def z(self, value: Array) -> None:
-        self.inner.z = value
-
     def step(self, t: float, h: float, u: Array) -> float:
         """Step, and note; each call disturbs in columns of its own."""
-        z = self.z
+        z: Array = self.z
         if not self.seen:
             self.own = self._step_map(t, h, u)
         lengths = h ** np.arange(len(u))[:, None, None]
@@ -242,9 +242,16 @@ class _Tap:
         return self.inner.save(), len(self.seen)
 
     def restore(self, state: Any) -> None:
-        """Go back: a step that is made again to a limit is the same step, disturbed alike."""
+        """Roll back: a step that is made again to a limit is the same step, disturbed alike."""
         self.inner.restore(state[0])
         del self.seen[state[1] :]
+
+    @property
+    def block(self) -> UncertainBlock:
+        """The simulator, as a block that may change."""
+        moves, sees = self.own.shape
+        norm = float(np.linalg.norm(self.own, 2))
+        return UncertainBlock(self.level.name(self.child), moves, sees, len(self.seen), norm)
 
     def _step_map(self, t: float, h: float, u: Array) -> Array:
         """Return the step map of the simulator alone: what units of state and input do."""
@@ -254,22 +261,23 @@ class _Tap:
         self.z = np.eye(states, width, 1)
         units = np.eye(inputs, width, 1 + states).reshape(*u.shape[:2], width)
         self.inner.step(t, h, units / h ** np.arange(len(u))[:, None, None])
-        found = (self.z - self.z[:, :1])[:, 1:]
+        found: Array = (self.z - self.z[:, :1])[:, 1:]
         self.inner.restore(before)
         return found
 
 
 def disturbance_model(reading: Reading, names: Sequence[str]) -> DisturbanceModel:
     """Return where disturbances of the steps of these simulators go; a level's name means all in it."""
-    root, named = reading.root, _find_simulators(reading.root, names)
-    places = [(level, child) for level, child in named if len(_simulator_state(level, child))]
-    stateless = [level.name(child) for level, child in named if not len(_simulator_state(level, child))]
+    root, taps = reading.root, []
+    named = _find_simulators(root, names)
+    stateless = tuple(level.name(child) for level, child, simulator in named if not len(simulator.z))
     _check_sweeps(root)
     saved = root.save()
-    taps = [_Tap(level.children[child]) for level, child in places]
     try:
-        for (level, child), tap in zip(places, taps, strict=True):
-            level.children[child] = tap
+        for level, child, simulator in named:
+            if len(simulator.z):
+                taps.append(_Tap(level, child, simulator))
+                level.children[child] = taps[-1]
         size = len(reading.z)
         _advance_period(reading, np.zeros((size, 1)))
         first = 1 + size
@@ -278,69 +286,39 @@ def disturbance_model(reading: Reading, names: Sequence[str]) -> DisturbanceMode
             first += calls * len(tap.z)
         after = _advance_period(reading, np.eye(size, first, 1))
     finally:
-        for (level, child), tap in zip(places, taps, strict=True):
-            level.children[child] = tap.inner
+        for tap in taps:
+            tap.level.children[tap.child] = tap.inner
         root.restore(saved)
     seen = np.vstack([rows for tap in taps for rows in tap.seen] or [np.zeros((0, first))])
     moved, seen = (after - after[:, :1])[:, 1:], (seen - seen[:, :1])[:, 1:]
     B, C, D = moved[:, size:], seen[:, :size], seen[:, size:]
-    kept = _relevant_cells(reading.Phi, C)
+    kept = live_columns(reading.Phi, C)
     transfer = Transfer(np.asarray(reading.Phi[np.ix_(kept, kept)]), B[kept], C[:, kept], D)
-    blocks = [_block_of_tap(level.name(child), tap) for (level, child), tap in zip(places, taps, strict=True)]
-    return DisturbanceModel(transfer, tuple(blocks), tuple(tap.own for tap in taps), tuple(stateless))
+    blocks, maps = tuple(tap.block for tap in taps), tuple(tap.own for tap in taps)
+    return DisturbanceModel(transfer, blocks, maps, stateless)
 
 
 def _check_sweeps(root: Level) -> None:
     """Refuse sweeps that see different things: each would be disturbed in another way."""
-    for level in levels_of(root):
-        for _, each in walk(level.plan.step):
-            if isinstance(each, Repeat) and each.until is None and each.at_most > 1:
-                where = f" of `{level.path}`" if level.path else ""
-                raise ScenarioError(
-                    f"the steps{where} are made again a fixed number of times: their radius is not known",
-                    expected="an iteration to a tolerance, or none",
-                )
-
-
-def _simulator_state(level: Level, child: int) -> Array:
-    simulator: Any = level.children[child]
-    state: Array = simulator.z
-    return state
-
-
-def _block_of_tap(name: str, tap: _Tap) -> UncertainBlock:
-    moves, sees = tap.own.shape
-    return UncertainBlock(name, moves, sees, len(tap.seen), float(np.linalg.norm(tap.own, 2)))
+    for level, loop in root.tree.instructions(Repeat):
+        if loop.until is None and loop.at_most > 1:
+            where = f" of `{level.path}`" if level.path else ""
+            what = f"the steps{where} are made again a fixed number of times: their radius is not known"
+            raise ScenarioError(what, expected="an iteration to a tolerance, or none")
 
 
 def _advance_period(reading: Reading, z: Array) -> Array:
-    root = reading.root
-    scatter_state(root, z)
-    root.advance(root.now, root.clock.ticks(reading.period), root.inputs[1])
-    return gather_state(root).reshape(z.shape)
+    scatter_state(reading.root, z)
+    advance_ticks(reading.root, reading.root.clock.ticks(reading.period))
+    return gather_state(reading.root).reshape(z.shape)
 
 
-def _find_simulators(root: Level, names: Iterable[str]) -> list[tuple[Level, int]]:
-    leaves = {
-        level.name(child): (level, child)
-        for level in levels_of(root)
-        for child, simulator in enumerate(level.children)
-        if not isinstance(simulator, Level)
-    }
-    found: dict[str, tuple[Level, int]] = {}
+def _find_simulators(root: Level, names: Iterable[str]) -> list[tuple[Level, int, Any]]:
+    leaves = {level.name(child): (level, child, simulator) for level, child, simulator in leaf_children(root)}
+    found: dict[str, tuple[Level, int, Any]] = {}
     for name in names:
-        meant = {path: where for path, where in leaves.items() if path == name or path.startswith(f"{name}.")}
+        meant = {path: leaf for path, leaf in leaves.items() if path == name or path.startswith(f"{name}.")}
         if not meant:
             raise ScenarioError(f"there is no simulator `{name}`", hint=suggest_nearest(name, leaves))
         found |= meant
     return list(found.values())
-
-
-def _relevant_cells(Phi: Array, C: Array) -> Indices:
-    """Return the places of z that later steps or the uncertain simulators depend on."""
-    kept: Indices = np.arange(len(Phi), dtype=np.int64)
-    while True:
-        used = (Phi[np.ix_(kept, kept)] != 0.0).any(axis=0) | (C[:, kept] != 0.0).any(axis=0)
-        if used.all():
-            return kept
-        kept = kept[used]

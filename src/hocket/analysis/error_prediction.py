@@ -10,21 +10,19 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hocket.analysis.exact_placement import exact_places
 from hocket.analysis.exact_solution import ExactSolution, exact_solution
-from hocket.analysis.forced_response import DrivenSolution, driven_solution
+from hocket.analysis.forced_response import driven_solution
 from hocket.analysis.linear_reading import Reading, read_linear
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.posedness import hidden_ports
 from hocket.analysis.run_observation import (
     ObservedRun,
     last_row_times,
-    newest_samples,
     observe_run,
     outputs_by_leaf,
 )
@@ -32,7 +30,7 @@ from hocket.analysis.source_playback import played_sources
 from hocket.coupling.wiring import OWN
 from hocket.errors import HocketError, ScenarioError
 from hocket.files.error_estimate import AGREED, format_time
-from hocket.files.plotting import BLUE, RED, Series, draw_series, new_figure, save_figure, set_axes_title
+from hocket.files.plotting import BLUE, RED, Series, draw_series, new_figure, set_axes_title
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import Hold
@@ -110,10 +108,8 @@ def _cold_start_orders(design: PlanTree) -> Iterator[tuple[int, str]]:
 def determine_order(composite: Composite, errors: Sequence[float]) -> ErrorOrder:
     """Return the expected order, and the one observed in errors at full, half and quarter steps."""
     predicted, why = predicted_order(composite)
-    if not errors:
-        return ErrorOrder(predicted, why, None, "order not observed: no prediction with shorter steps")
-    measured, words = compare_orders(errors, predicted)
-    return ErrorOrder(predicted, why, measured, words)
+    unseen = None, "order not observed: no prediction with shorter steps"
+    return ErrorOrder(predicted, why, *(compare_orders(errors, predicted) if errors else unseen))
 
 
 def compare_orders(errors: Sequence[float], predicted: int | None) -> tuple[float | None, str]:
@@ -192,7 +188,6 @@ class PredictedError(Measure):
     stop: float
     step: float
     """Seconds of the step that `local` is about: the outermost, or the least multiple with longer ones."""
-    micro: bool
     order: ErrorOrder
     decides: bool = False
     """The exact system grows: whether the run is of use is decided by its error."""
@@ -261,13 +256,27 @@ class PredictedError(Measure):
         order = {"observed order": self.order.measured, "expected order": self.order.predicted}
         return {self.title: self.rows()} | order
 
-    def plot(self, path: Path | str | None = None) -> Any:
+    def draw(self) -> Any:
         """Draw the errors over time if trajectories were asked for, else what one step adds and the run."""
         kept = [(each, each.series) for each in self.ports if each.series is not None]
-        if not kept:
-            return _plot_error_dots(self, path)
-        lines = [Series(t, values - truth, each.unit, each.port) for each, (t, values, truth) in kept]
-        return draw_series(lines, "predicted error", path)
+        if kept:
+            lines = [Series(t, values - truth, each.unit, each.port) for each, (t, values, truth) in kept]
+            return draw_series(lines, "predicted error")
+        shown = self.ports[:30][::-1]
+        (figure, (axes,)), at = new_figure(9, 1.4 + 0.28 * len(shown)), np.arange(len(shown))
+        for errors, mark, colour, label in (
+            ([each.largest for each in shown], "o", RED, f"global, over {self.stop:g} s"),
+            ([each.local for each in shown], "d", BLUE, f"local, of one step, {self.step:g} s"),
+        ):
+            axes.plot(errors, at, mark, color=colour, label=label)
+        axes.set_xscale("log")
+        axes.set_yticks(at, [f"{each.port} [{each.unit or '-'}]" for each in shown], fontsize="small")
+        axes.set_xlabel("largest error")
+        set_axes_title(axes, "predicted error, the worst port first")
+        axes.grid(color="#e4e4e4", linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.03))
+        return figure
 
 
 def predicted_error(
@@ -293,27 +302,23 @@ def predicted_error(
         raise ScenarioError(f"there is no step before the stop at {format_duration(span)}", "stop", hint=hint)
     with np.errstate(over="ignore", invalid="ignore"):  # what is unstable may grow beyond all numbers
         jumps = any(level.composite.sampled for level in plan_tree(reading.composite).levels())
+        driven = played or jumps
         solution = (
-            driven_solution(reading.composite, span, begin)
-            if played or jumps
-            else exact_solution(reading.composite)
+            driven_solution(reading.composite, span, begin) if driven else exact_solution(reading.composite)
         )
         if not solution.ports:
             raise ScenarioError("there are no outputs whose error could be predicted")
-        found = _global_errors(reading, solution, _PredictionRequest(span, begin, micro, trajectories, local))
+        request = _Request(solution, span, begin, micro)
+        found = _global_errors(reading, request, trajectories, local)
         errors = [largest_relative_error(found)] if measure else []
         try:
             for part in (2, 4) if measure else ():
                 shorter = read_linear(scale_steps(reading.composite, Fraction(1, part), own=True))
-                errors.append(
-                    largest_relative_error(
-                        _global_errors(shorter, solution, _PredictionRequest(span, begin, micro, local=False))
-                    )
-                )
+                errors.append(largest_relative_error(_global_errors(shorter, request)))
         except HocketError:
             errors = []  # some stand-ins are good for one step only
     order = determine_order(reading.composite, errors)
-    return PredictedError(tuple(found), float(span), float(reading.period), micro, order)
+    return PredictedError(tuple(found), float(span), float(reading.period), order)
 
 
 def largest_relative_error(found: Sequence[PortError]) -> float:
@@ -321,60 +326,39 @@ def largest_relative_error(found: Sequence[PortError]) -> float:
     return max((each.relative for each in found if not each.stays_zero), default=0.0)
 
 
-# the run
+class _Request(NamedTuple):
+    """Which run is predicted: its exact solution, its length and start, and whether micro steps count."""
 
-
-@dataclass(frozen=True)
-class _PredictionRequest:
-    """What shall be known of a run."""
-
+    solution: ExactSolution
     span: Fraction
     start: Fraction
     micro: bool
-    keep: bool = False
-    """Whether trajectories are kept."""
-    local: bool = True
-    """Whether the error of one step is wanted too."""
 
 
 def _global_errors(
-    reading: Reading, solution: ExactSolution | DrivenSolution, asked: _PredictionRequest
+    reading: Reading, request: _Request, keep: bool = False, local: bool = False
 ) -> list[PortError]:
-    """Return the errors of the run, the worst first."""
-    seen = observe_run(reading, asked.micro, asked.start)
+    """Return the errors of the run, the worst first; `keep` keeps trajectories, `local` those of one step."""
+    solution, span, start, micro = request
+    seen = observe_run(reading, micro, start)
     alone = dict.fromkeys(solution.ports, math.nan)
-    if asked.local:
-        alone = _local_errors(reading, seen, solution, asked.span)
-    units = dict(zip(solution.ports, _output_units(reading), strict=True))
+    if local:
+        alone = _local_errors(reading, seen, solution, span)
+    models = plan_tree(reading.composite).leaves.wiring.models
+    units = [port.unit for model in models for port in model.outputs]
     tallies = {port: _ErrorTally() for port in solution.ports}
     weights = dict(zip(solution.ports, solution.weights(), strict=True))
     before, truth = np.zeros(0), np.zeros((0, 0))
-    for ports, t, values in _trajectory_pieces(reading, seen, asked.span):
+    for ports, t, values in _trajectory_pieces(reading, seen, span):
         if not np.array_equal(t, before):
             before, truth = t, solution.trajectory(t)
         for column, port in enumerate(ports):
-            tallies[port].add(t, values[:, column], truth @ weights[port], asked.keep)
-            parts = np.abs(truth) @ np.abs(weights[port])
-            tallies[port].made_of = max(tallies[port].made_of, float(parts.max(initial=0.0)))
+            tallies[port].add(t, values[:, column], truth, weights[port], keep)
     found = [
-        PortError(
-            port,
-            units[port],
-            alone[port],
-            tally.largest,
-            round(tally.at, 12),
-            tally.scale,
-            tally.series(),
-            tally.made_of,
-        )
-        for port, tally in tallies.items()
+        PortError(port, unit, alone[port], *tally.facts())
+        for (port, tally), unit in zip(tallies.items(), units, strict=True)
     ]
     return sorted(found, key=lambda each: -each.relative)
-
-
-def _output_units(reading: Reading) -> list[str]:
-    models = plan_tree(reading.composite).leaves.wiring.models
-    return [port.unit for model in models for port in model.outputs]
 
 
 class _ErrorTally:
@@ -384,9 +368,12 @@ class _ErrorTally:
         self.largest, self.at, self.scale, self.made_of = -1.0, 0.0, 0.0, 0.0
         self.kept: list[tuple[Array, Array, Array]] = []
 
-    def add(self, t: Array, values: Array, truth: Array, keep: bool) -> None:
+    def add(self, t: Array, values: Array, states: Array, weights: Array, keep: bool) -> None:
+        """Compare values with the exact ones, which are sums of the exact states."""
         if not len(t):
             return
+        truth = states @ weights
+        self.made_of = max(self.made_of, float((np.abs(states) @ np.abs(weights)).max()))
         wrong = np.abs(values - truth)
         wrong[np.isnan(wrong)] = np.inf
         worst = int(np.argmax(wrong))
@@ -396,11 +383,13 @@ class _ErrorTally:
         if keep:
             self.kept.append((t, values, truth))
 
-    def series(self) -> tuple[Array, Array, Array] | None:
-        if not self.kept:
-            return None
-        t, values, truth = (np.concatenate(parts) for parts in zip(*self.kept, strict=True))
-        return t, values, truth
+    def facts(self) -> tuple[float, float, float, tuple[Array, Array, Array] | None, float]:
+        """Return the last fields of a PortError."""
+        series = None
+        if self.kept:
+            t, values, truth = (np.concatenate(parts) for parts in zip(*self.kept, strict=True))
+            series = t, values, truth
+        return self.largest, round(self.at, 12), self.scale, series, self.made_of
 
 
 def _trajectory_pieces(
@@ -425,22 +414,18 @@ def _trajectory_pieces(
             yield ports[name], t[kept], values[kept]
 
 
-# one step
-
-
 def _local_errors(
-    reading: Reading, seen: ObservedRun, solution: ExactSolution | DrivenSolution, span: Fraction
+    reading: Reading, seen: ObservedRun, solution: ExactSolution, span: Fraction
 ) -> dict[str, float]:
     """Return the largest error of one step from an exact past, per output, along the exact solution.
 
     The values at the beginning of the step are exact (Hafner 2021, equation 6.18), and so is the past.
     """
-    past = exact_places(solution, reading.root, reading.cells)
+    past = exact_places(solution, reading.root)
     period = float(reading.period)
     first = max(1, math.ceil(float(past.ago.max(initial=0.0)) / period - 1e-9))
     last = max(first + 1, int(span / reading.period))
-    where = newest_samples(reading)
-    step = seen.whole[[where[port] for port in solution.ports]]
+    step = seen.whole[[reading.newest[port] for port in solution.ports]]
     largest = np.zeros(len(step))
     width = max(1, LARGEST // max(1, len(reading.cells)))
     for start in range(first, last, width):
@@ -452,21 +437,3 @@ def _local_errors(
         wrong = np.abs(np.hstack(rows) @ step.T - solution.outputs(times + period))
         largest = np.maximum(largest, np.where(np.isnan(wrong), np.inf, wrong).max(axis=0))
     return dict(zip(solution.ports, largest.tolist(), strict=True))
-
-
-def _plot_error_dots(found: PredictedError, path: Path | str | None) -> Any:
-    shown = found.ports[:30][::-1]
-    size = 9, 1.4 + 0.28 * len(shown)
-    (figure, (axes,)), at = new_figure(*size), np.arange(len(shown))
-    axes.plot([each.largest for each in shown], at, "o", color=RED, label=f"global, over {found.stop:g} s")
-    axes.plot(
-        [each.local for each in shown], at, "d", color=BLUE, label=f"local, of one step, {found.step:g} s"
-    )
-    axes.set_xscale("log")
-    axes.set_yticks(at, [f"{each.port} [{each.unit or '-'}]" for each in shown], fontsize="small")
-    axes.set_xlabel("largest error")
-    set_axes_title(axes, "predicted error, the worst port first")
-    axes.grid(color="#e4e4e4", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.03))
-    return save_figure(figure, path)

@@ -1,7 +1,7 @@
 """The exact answer: all leaves as one linear system, coupled without steps, solved by the matrix exponential.
 
 In:  a Composite of linear models: StateSpace, or what stands for others
-Out: an Exact: x' = A x + b, y = C x + d, at any times
+Out: an ExactSolution: x' = A x + b, y = C x + d, at any times
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.source_playback import PlayedSource
+from hocket.analysis.linear_models import Tangent
+from hocket.analysis.linear_reading import named_leaves
+from hocket.analysis.source_playback import PlayedSource, played_sources
 from hocket.coupling.graph import strong_components
-from hocket.coupling.wiring import CONSTANT, Drive
+from hocket.coupling.wiring import CONSTANT
 from hocket.engine.algebraic_loops import no_solution
 from hocket.errors import ScenarioError
 from hocket.model.composite import Composite
@@ -58,15 +60,20 @@ class ExactSolution:
 
     @property
     def generator(self) -> Array:
-        """A with the constant part as one more state, which is always one."""
+        """The matrix of the time derivative of what rows act on; the constant part is a state that is one."""
         n = len(self.A)
         whole = np.zeros((n + 1, n + 1))
         whole[:n, :n], whole[:n, n] = self.A, self.b
         return whole
 
+    @property
+    def output_rows(self) -> Array:
+        """The outputs as rows."""
+        return np.hstack([self.C, self.d[:, None]])
+
     def weights(self, derivative: int = 0) -> Array:
-        """Return the outputs, or their time derivatives, as rows that act on [x, 1]."""
-        rows = np.hstack([self.C, self.d[:, None]])
+        """Return the outputs, or their time derivatives, as rows."""
+        rows = self.output_rows
         for _ in range(derivative):
             rows = rows @ self.generator
         return rows
@@ -79,16 +86,12 @@ class ExactSolution:
             self._flows[span] = np.asarray(expm(self.generator * span))
         return self._flows[span]
 
-    def at(self, t: float) -> Array:
-        """Return the outputs at a time."""
-        return np.asarray(self.weights() @ (self.flow(t) @ np.append(self.x0, 1.0)))
-
     def outputs(self, times: Array) -> Array:
-        """Return the outputs, a row for each time; the times rise."""
+        """Return the outputs, a row for each time."""
         return np.asarray(self.trajectory(times) @ self.weights().T)
 
     def trajectory(self, times: Array) -> Array:
-        """Return [x, 1], a row for each time; equally spaced times cost one exponential."""
+        """Return what rows act on at each of rising times; equally spaced ones cost one exponential."""
         x = np.append(self.x0, 1.0)
         times = np.asarray(times, dtype=float)
         if not len(times):
@@ -160,8 +163,7 @@ def exact_solution(composite: Composite) -> ExactSolution:
     solution, pushes, shares = coupled_system(composite)
     if not pushes.shape[1]:
         return solution
-    models = plan_tree(composite).leaves.wiring.models
-    first = np.concatenate([model.first for model in models if isinstance(model, PlayedSource)])
+    first = np.concatenate([source.first for _, source in played_sources(composite)])
     return replace(solution, b=solution.b + pushes @ first, d=solution.d + shares @ first)
 
 
@@ -170,51 +172,31 @@ def coupled_system(composite: Composite, held: Collection[str] = ()) -> tuple[Ex
 
     x' = A x + b + pushes s, y = C x + d + shares s, where s are the outputs of what is played or named here.
     """
-    leaves = plan_tree(composite).leaves
-    names, models = leaves.wiring.names, leaves.wiring.models
-    free = [
-        name in held or isinstance(model, PlayedSource) for name, model in zip(names, models, strict=True)
-    ]
-    pairs = zip(names, models, free, strict=True)
+    leaves = named_leaves(composite)
+    outside = [name in held or isinstance(model, PlayedSource) for name, model in leaves]
     blocks = [
-        _stateless_system(model) if outside else leaf_system(name, model) for name, model, outside in pairs
+        leaf_system(name, Tangent.static(model) if out else model)
+        for (name, model), out in zip(leaves, outside, strict=True)
     ]
     A, B, C, D = (block_diagonal(parts) for parts in zip(*(block[:4] for block in blocks), strict=True))
     x0, rate, shift = (np.concatenate(parts) for parts in zip(*(block[4:] for block in blocks), strict=True))
     L, g = wiring_matrices(composite)
-    ports = tuple(
-        f"{n}.{port.name}" for n, model in zip(names, models, strict=True) for port in model.outputs
-    )
-    outer = [outside for model, outside in zip(models, free, strict=True) for _ in model.outputs]
+    sizes = zip(leaves, blocks, strict=True)
+    states = tuple(f"{name}.x{k + 1}" for (name, _), block in sizes for k in range(len(block[4])))
+    ports = tuple(f"{name}.{port.name}" for name, model in leaves for port in model.outputs)
+    outer = [out for (_, model), out in zip(leaves, outside, strict=True) for _ in model.outputs]
     loop, n = D @ L, len(x0)
     _check_singular_loops(loop, ports)
     right = np.hstack([C, (D @ g + shift)[:, None], np.eye(len(ports))[:, outer]])
     y = np.linalg.solve(np.eye(len(loop)) - loop, right) if loop.any() else right
     u = L @ y
     u[:, n] += g
-    solution = ExactSolution(
-        A=A + B @ u[:, :n],
-        b=B @ u[:, n] + rate,
-        C=y[:, :n],
-        d=y[:, n],
-        x0=x0,
-        states=tuple(
-            f"{n}.x{k + 1}" for n, block in zip(names, blocks, strict=True) for k in range(len(block[4]))
-        ),
-        ports=ports,
-    )
+    solution = ExactSolution(A + B @ u[:, :n], B @ u[:, n] + rate, y[:, :n], y[:, n], x0, states, ports)
     return solution, B @ u[:, n + 1 :], y[:, n + 1 :]
 
 
 _System = tuple[Array, Array, Array, Array, Array, Array, Array]
 """A, B, C, D, x0, rate and shift: x' = A x + B u + rate, y = C x + D u + shift."""
-
-
-def _stateless_system(model: Any) -> _System:
-    """Return a system without states whose outputs others tell."""
-    m, p = len(model.inputs), len(model.outputs)
-    none = np.zeros(0)
-    return np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0)), np.zeros((p, m)), none, none, np.zeros(p)
 
 
 def leaf_system(name: str, model: Any) -> _System:
@@ -252,9 +234,10 @@ def _continuous_system(name: str, model: Any, rate: Array) -> tuple[Array, Array
     return generator[:n, :n], generator[:n, n : n + m], generator[:n, -1]
 
 
-def block_diagonal(parts: Sequence[Array]) -> Array:
-    """Return blocks on a diagonal; some may be empty."""
-    whole = np.zeros(np.sum([part.shape for part in parts], axis=0))
+def block_diagonal(parts: Sequence[Any]) -> Any:
+    """Return blocks on a diagonal, real or complex; some may be empty."""
+    # scipy.linalg.block_diag may make a row of an empty block: here it keeps its shape
+    whole = np.zeros(np.sum([part.shape for part in parts], axis=0), dtype=np.result_type(float, *parts))
     row = column = 0
     for part in parts:
         whole[row : row + part.shape[0], column : column + part.shape[1]] = part
@@ -266,27 +249,19 @@ def wiring_matrices(composite: Composite) -> tuple[Array, Array]:
     """Return L and g: the inputs of all leaves are u = L y + g."""
     wiring = plan_tree(composite).leaves.wiring
     first = np.cumsum([0, *(len(model.outputs) for model in wiring.models)])
-    drives = [
-        (drive, port) for drives, model in zip(wiring.drives, wiring.models, strict=True)
-        for drive, port in zip(drives, model.inputs, strict=True)
-    ]  # fmt: skip
+    drives = [drive for drives in wiring.drives for drive in drives]
+    ports = [port for model in wiring.models for port in model.inputs]
     L, g = np.zeros((len(drives), first[-1])), np.zeros(len(drives))
-    for row, (drive, port) in enumerate(drives):
+    for row, (drive, port) in enumerate(zip(drives, ports, strict=True)):
         if drive is None:
             g[row] = port.start or 0.0
-        elif drive.child >= 0:
+            continue
+        g[row] = drive.offset
+        if drive.child >= 0:
             L[row, first[drive.child] + drive.port] = drive.gain
-            g[row] = drive.offset
-        else:
-            g[row] = _constant_input(drive, composite)
+        elif drive.child != CONSTANT:  # an input of the whole: it never changes
+            g[row] = drive.gain * (composite.inputs[drive.port].start or 0.0) + drive.offset
     return L, g
-
-
-def _constant_input(drive: Drive, composite: Composite) -> float:
-    """Return what an input gets that no leaf drives: it never changes."""
-    if drive.child == CONSTANT:
-        return drive.offset
-    return drive.gain * (composite.inputs[drive.port].start or 0.0) + drive.offset
 
 
 def _check_singular_loops(gains: Array, ports: tuple[str, ...]) -> None:
@@ -389,35 +364,24 @@ def _read_device(level: PlanTree) -> SampledDevice:
 
 def couple_devices(composite: Composite, devices: tuple[SampledDevice, ...]) -> tuple[SampledSystem, Array]:
     """Return the system with its devices, and how the sources push its states."""
-    wiring = plan_tree(composite).leaves.wiring
-    pairs = list(zip(wiring.names, wiring.models, strict=True))
-    names = {device.name for device in devices}
+    leaves, names = named_leaves(composite), {device.name for device in devices}
     inner, pushes, shares = coupled_system(composite, names)
-    free = [
-        name in names
-        for name, model in pairs
-        if name in names or isinstance(model, PlayedSource)
-        for _ in model.outputs
-    ]
-    held = np.array(free, dtype=bool)
+    outside = [each for each in leaves if each[0] in names or isinstance(each[1], PlayedSource)]
+    held = np.array([name in names for name, model in outside for _ in model.outputs], dtype=bool)
     L, g = wiring_matrices(composite)
-    rows = [name in names for name, model in pairs for _ in model.inputs]
+    rows = [name in names for name, model in leaves for _ in model.inputs]
     seen = np.hstack([L[rows], g[rows, None]])
-    first = np.concatenate(
-        [np.zeros(0), *(model.first for _, model in pairs if isinstance(model, PlayedSource))]
-    )
+    first = np.concatenate([np.zeros(0), *(source.first for _, source in played_sources(composite))])
     base = inner.C @ inner.x0 + inner.d + shares[:, ~held] @ first
     shown, looked = _start_outputs(devices, seen, base, shares[:, held])
-    kept = [device.x0 for device in devices]
-    x0 = np.concatenate([inner.x0, shown, *kept, looked])
+    x0 = np.concatenate([inner.x0, shown, *(device.x0 for device in devices), looked])
     n, more = len(inner.x0), len(x0) - len(inner.x0)
     A = np.zeros((len(x0), len(x0)))
     A[:n, :n], A[:n, n : n + len(shown)] = inner.A, pushes[:, held]
     C = np.hstack([inner.C, shares[:, held], np.zeros((len(base), more - len(shown)))])
-    states = (*inner.states, *(f"shown {number}" for number in range(len(shown))))
-    for device in devices:
-        states = (*states, *(f"{device.name}.x{number + 1}" for number in range(len(device.x0))))
-    states = (*states, *(f"seen {number}" for number in range(len(looked))))
+    kept = [f"{device.name}.x{number + 1}" for device in devices for number in range(len(device.x0))]
+    ends = [f"shown {number}" for number in range(len(shown))], [f"seen {k}" for k in range(len(looked))]
+    states = (*inner.states, *ends[0], *kept, *ends[1])
     system = ExactSolution(A, np.append(inner.b, np.zeros(more)), C, inner.d, x0, states, inner.ports)
     moved = np.vstack([pushes[:, ~held], np.zeros((more, (~held).sum()))])
     return SampledSystem(system, devices, seen, _device_slices(devices, n), shares[:, ~held]), moved
@@ -435,13 +399,8 @@ def _start_outputs(
 
 
 def _device_slices(devices: tuple[SampledDevice, ...], first: int) -> tuple[tuple[slice, slice, slice], ...]:
-    found = []
-    for sizes in (
-        [len(each.D) for each in devices],
-        [len(each.F) for each in devices],
-        [each.D.shape[1] for each in devices],
-    ):
-        ends = first + np.cumsum([0, *sizes])
-        found.append([slice(int(a), int(b)) for a, b in pairwise(ends)])
-        first = int(ends[-1])
-    return tuple(zip(*found, strict=True))
+    shown, kept = [len(each.D) for each in devices], [len(each.F) for each in devices]
+    ends = (first + np.cumsum([0, *shown, *kept, *(each.D.shape[1] for each in devices)])).tolist()
+    slices = [slice(a, b) for a, b in pairwise(ends)]
+    count = len(devices)
+    return tuple(zip(slices[:count], slices[count : 2 * count], slices[2 * count :], strict=True))

@@ -1,7 +1,7 @@
-"""What sources do between samples: their outputs over time, as polynomials on pieces.
+"""The exact solution with sources: their outputs over time as polynomials on pieces, and what they drive.
 
-In:  functions of time, where they may jump or bend, and how long they shall be followed
-Out: Curves: values and derivatives at any times
+In:  a Composite with sources that are played, and how long they shall be followed
+Out: Curves: values and derivatives at any times; a DrivenSolution
 """
 
 from __future__ import annotations
@@ -130,11 +130,10 @@ GRAIN = 64.0 * float(np.finfo(float).eps)
 """Lengths that differ by this part of the whole are the same."""
 
 
-@dataclass(frozen=True, eq=False)
-class DrivenSolution:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DrivenSolution(ExactSolution):
     """The coupled system with its sources; rows act on [x, 1, s, s', s'' ...]."""
 
-    system: ExactSolution
     pushes: Array
     """How the sources act on the states."""
     shares: Array
@@ -142,50 +141,27 @@ class DrivenSolution:
     signals: Curves
     devices: SampledSystem | None = None
     """What jumps."""
-    _flows: dict[tuple[float, float], tuple[Array, Array]] = field(default_factory=dict, repr=False)
-
-    @property
-    def x0(self) -> Array:
-        """The states at the start."""
-        return self.system.x0
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        """The names of the states."""
-        return self.system.states
-
-    @property
-    def ports(self) -> tuple[str, ...]:
-        """The outputs of all leaves."""
-        return self.system.ports
+    _forced_flows: dict[tuple[float, float], tuple[Array, Array]] = field(default_factory=dict, repr=False)
 
     @property
     def width(self) -> int:
-        """How many numbers rows act on."""
-        return len(self.x0) + 1 + (DERIVATIVES + 1) * self.signals.count
+        return super().width + (DERIVATIVES + 1) * self.signals.count
 
     @cached_property
     def generator(self) -> Array:
         """The matrix of the time derivative of [x, 1, s, s' ...]; the last derivatives are constant."""
         n, k = len(self.x0), self.signals.count
         whole = np.zeros((self.width, self.width))
-        whole[: n + 1, : n + 1] = self.system.generator
+        whole[: n + 1, : n + 1] = super().generator
         whole[:n, n + 1 : n + 1 + k] = self.pushes
         for row in range(n + 1, self.width - k):
             whole[row, row + k] = 1.0
         return whole
 
-    def weights(self, derivative: int = 0) -> Array:
-        """Return the outputs, or their time derivatives, as rows that act on [x, 1, s, s' ...]."""
+    @property
+    def output_rows(self) -> Array:
         rest = np.zeros((len(self.ports), DERIVATIVES * self.signals.count))
-        rows = np.hstack([self.system.C, self.system.d[:, None], self.shares, rest])
-        for _ in range(derivative):
-            rows = rows @ self.generator
-        return rows
-
-    def outputs(self, times: Array) -> Array:
-        """Return the outputs, a row for each time."""
-        return np.asarray(self.trajectory(times) @ self.weights().T)
+        return np.hstack([super().output_rows, self.shares, rest])
 
     def trajectory(self, times: Array) -> Array:
         """Return [x, 1, s, s' ...], a row for each time."""
@@ -200,9 +176,8 @@ class DrivenSolution:
         """Return times that are meant as the beginning of a piece as just that: things jump there."""
         breaks = self.signals.breaks
         after = np.clip(np.searchsorted(breaks, times), 1, len(breaks) - 1)
-        nearest = np.where(
-            times - breaks[after - 1] < breaks[after] - times, breaks[after - 1], breaks[after]
-        )
+        low, high = breaks[after - 1], breaks[after]
+        nearest = np.where(times - low < high - times, low, high)
         return np.where(np.abs(times - nearest) <= GRAIN * breaks[-1], nearest, times)
 
     @cached_property
@@ -216,7 +191,7 @@ class DrivenSolution:
         pushed, flows = np.zeros((count, n)), np.zeros(count, dtype=int)
         kept = []
         for number, chosen in enumerate(groups):
-            flow, forced = self._flow(float(self.signals.widths[chosen].mean()), chosen[0])
+            flow, forced = self._forced_flow(float(self.signals.widths[chosen].mean()), chosen[0])
             pushed[chosen] = self._forcing(chosen) @ forced.T
             flows[chosen] = number
             kept.append(flow)
@@ -235,13 +210,9 @@ class DrivenSolution:
         when = self.devices.times(float(self.signals.breaks[-1]))
         told = self.signals.at(np.array(list(when)))
         ones = np.ones((len(told), 1))
-        pairs = zip(
-            self.signals.piece_indices(np.array(list(when))),
-            when.values(),
-            np.hstack([ones, told]),
-            strict=True,
-        )
-        return {int(piece): (self.devices.jump(who), row) for piece, who, row in pairs}
+        pieces = self.signals.piece_indices(np.array(list(when)))
+        jumps = zip(pieces, when.values(), np.hstack([ones, told]), strict=True)
+        return {int(piece): (self.devices.jump(who), row) for piece, who, row in jumps}
 
     def _advance_states(self, x: Array, where: Indices, since: Array) -> Array:
         """Return the states a while after the beginning of their pieces."""
@@ -249,7 +220,7 @@ class DrivenSolution:
         for chosen in self._group_equal_spans(since, where):
             span = float(since[chosen].mean())
             if span:
-                flow, forced = self._flow(span, where[chosen[0]])
+                flow, forced = self._forced_flow(span, where[chosen[0]])
                 moved[chosen] = x[chosen] @ flow.T + self._forcing(where[chosen]) @ forced.T
         return moved
 
@@ -268,12 +239,12 @@ class DrivenSolution:
         coefficients = self.signals.coefficients[pieces].reshape(len(pieces), -1)
         return np.hstack([np.ones((len(pieces), 1)), coefficients])
 
-    def _flow(self, span: float, piece: int) -> tuple[Array, Array]:
+    def _forced_flow(self, span: float, piece: int) -> tuple[Array, Array]:
         """Return how the states move on from the beginning of a piece, and how one and coefficients push."""
         width = float(self.signals.widths[piece])
-        if (span, width) not in self._flows:
-            self._flows[(span, width)] = self._exponential(span, width)
-        return self._flows[(span, width)]
+        if (span, width) not in self._forced_flows:
+            self._forced_flows[(span, width)] = self._exponential(span, width)
+        return self._forced_flows[(span, width)]
 
     def _exponential(self, span: float, width: float) -> tuple[Array, Array]:
         """Return both for a span and a width of pieces.
@@ -285,7 +256,7 @@ class DrivenSolution:
 
         n, (_, powers, k) = len(self.x0), self.signals.coefficients.shape
         whole = np.zeros((n + 1 + powers * k, n + 1 + powers * k))
-        whole[: n + 1, : n + 1] = span * self.system.generator
+        whole[: n + 1, : n + 1] = span * super().generator
         begin = legendre.legvander(np.array([-1.0]), powers - 1)
         whole[:n, n + 1 :] = span * np.kron(begin, self.pushes)
         slope = np.zeros((powers, powers))
@@ -303,10 +274,13 @@ def driven_solution(composite: Composite, stop: Duration, start: Duration = 0) -
     span, begin = seconds(stop), seconds(start)
     devices = devices_of(composite)
     if not devices:
-        return DrivenSolution(*coupled_system(composite), _source_curves(composite, span, begin))
-    found, pushes = couple_devices(composite, devices)
-    signals = _source_curves(composite, span, begin, found.times(float(span + composite.step)))
-    return DrivenSolution(found.system, pushes, found.shares, signals, found)
+        system, pushes, shares = coupled_system(composite)
+        signals, jumping = _source_curves(composite, span, begin), None
+    else:
+        jumping, pushes = couple_devices(composite, devices)
+        system, shares = jumping.system, jumping.shares
+        signals = _source_curves(composite, span, begin, jumping.times(float(span + composite.step)))
+    return DrivenSolution(**vars(system), pushes=pushes, shares=shares, signals=signals, devices=jumping)
 
 
 def _source_curves(

@@ -1,16 +1,16 @@
-"""Many micro steps at once: what a linear model does in all of them is one matrix.
+"""Linear stand-ins for models that are not linear, and leaps: many micro steps at once, as one matrix.
 
-In:  a Composite of linear models
-Out: the same Composite; what has many micro steps in a step takes them in one leap, equal but for rounding
+In:  matrices, and the model that they stand for; a Composite of linear models
+Out: models that carry columns; the same Composite with leaps, equal but for rounding
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -78,14 +78,16 @@ class Tangent(ModelStandIn):
     shift: Array
     method: MethodName = "exact"
     step: Fraction | None = None
+    leaps: bool = False
+    """Whether many micro steps are made at once."""
 
     @staticmethod
-    def constant(stands_for: Model, y: Array) -> Tangent:
-        """Return a model whose outputs stay what they are, whatever happens."""
-        p, m = len(y), len(stands_for.inputs)
-        none = np.zeros(0)
-        nothing = np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0)), np.zeros((p, m))
-        return Tangent(stands_for, *nothing, none, none, np.array(y, dtype=float))
+    def static(stands_for: Model, D: Array | None = None, shift: Array | None = None) -> Tangent:
+        """Return a model without states, y = D u + shift; what is left out is zero."""
+        p, m, none = len(stands_for.outputs), len(stands_for.inputs), np.zeros(0)
+        D = np.zeros((p, m)) if D is None else D
+        shift = np.zeros(p) if shift is None else np.array(shift, dtype=float)
+        return Tangent(stands_for, np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0)), D, none, none, shift)
 
     @cached_property
     def linear(self) -> StateSpace:
@@ -104,52 +106,102 @@ class Tangent(ModelStandIn):
         )
 
     def open(self) -> TangentSimulator:
-        """Make a live simulator."""
-        return TangentSimulator(self)
+        return TangentSimulator((LeapingSimulator if self.leaps else StateSpaceSimulator)(self.linear))
+
+
+FEW = 3
+"""Micro steps up to which they are made one by one."""
+
+
+class LeapingSimulator(StateSpaceSimulator):
+    """A StateSpaceSimulator that makes all micro steps of a step at once, unless each is looked at."""
+
+    def __init__(self, model: StateSpace):
+        super().__init__(model)
+        self.merged: dict[tuple[float, int, int], Array] = {}
+
+    def step(self, t: float, h: float, u: Array) -> float:
+        count = micro_steps(h, self.step_length)
+        if count <= FEW or self.micro is not None or not self.size:
+            return super().step(t, h, u)
+        length, done = h / count, 0
+        maps = self.maps(length, len(u) - 1)
+        if maps.first is not None and self.last_h != length:
+            super().step(t, length, u)
+            done = 1
+        coefficients = np.array(shift_origin(list(u), done * length))
+        key = length, count - done, len(u)
+        if key not in self.merged:
+            self.merged[key] = _merged_step_matrix(maps, length, count - done)
+        whole, size = self.merged[key], len(self.z)
+        driven = coefficients.reshape(-1, *np.shape(self.z)[1:])
+        self.z = whole[:, :size] @ self.z + whole[:, size:] @ driven
+        self.last_h = length
+        return t + h
+
+
+def _merged_step_matrix(maps: Maps, length: float, count: int) -> Array:
+    """Return what so many micro steps do, as a matrix that acts on [z, c_0, c_1, ...]."""
+    powers, size, inputs = maps.Gamma.shape
+    one = np.zeros((size + powers * inputs, size + powers * inputs))
+    one[:size, :size] = maps.Phi
+    one[:size, size:] = maps.Gamma.transpose(1, 0, 2).reshape(size, powers * inputs)
+    shift = np.zeros((powers, powers))
+    for k in range(powers):
+        for j in range(k, powers):
+            shift[k, j] = math.comb(j, k) * length ** (j - k)
+    one[size:, size:] = np.kron(shift, np.eye(inputs))
+    return np.asarray(np.linalg.matrix_power(one, count)[:size])
+
+
+class LeapingModel(StateSpace):
+    """A StateSpace whose simulators leap."""
+
+    def open(self) -> StateSpaceSimulator:
+        return LeapingSimulator(self)
+
+
+def merge_micro_steps(composite: Composite) -> Composite:
+    """Return the composite with leaps in place of the micro steps of its linear models."""
+    changed: dict[str, Model] = {}
+    for path, model in leaves(composite):
+        if isinstance(model, Tangent) and model.step is not None:
+            changed[path] = replace(model, leaps=True)
+        elif type(model) is StateSpace and model.step is not None:
+            changed[path] = leaping = object.__new__(LeapingModel)
+            leaping.__dict__.update(vars(model))  # its matrices were checked before
+    return with_leaves(composite, changed)
+
+
+class InnerAttribute:
+    """An attribute of a simulator that stands before another one, `inner`, which has it."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, simulator: Any, owner: type | None = None) -> Any:
+        return getattr(simulator.inner, self.name)
+
+    def __set__(self, simulator: Any, value: Any) -> None:
+        setattr(simulator.inner, self.name, value)
 
 
 class TangentSimulator(IgnoredTexts):
-    """A StateSpaceSimulator whose last input is one."""
+    """The simulator of a StateSpace whose last input is one."""
 
-    def __init__(self, model: Tangent, inner: StateSpaceSimulator | None = None):
-        self.inner = inner or StateSpaceSimulator(model.linear)
-        self.size = self.inner.size
-        self.start = self.inner.start
-        self.save, self.restore, self.close = self.inner.save, self.inner.restore, self.inner.close
+    z, last_h, micro = InnerAttribute(), InnerAttribute(), InnerAttribute()
 
-    @property
-    def z(self) -> Array:
-        """The state, perhaps with the history of the method; it may carry columns."""
-        return self.inner.z
-
-    @z.setter
-    def z(self, z: Array) -> None:
-        self.inner.z = z
-
-    @property
-    def last_h(self) -> float | None:
-        """The length of the last micro step."""
-        return self.inner.last_h
-
-    @property
-    def micro(self) -> Callable[[float, Array], None] | None:
-        """Who is told of every micro step."""
-        return self.inner.micro
-
-    @micro.setter
-    def micro(self, told: Callable[[float, Array], None] | None) -> None:
-        self.inner.micro = told
+    def __init__(self, inner: StateSpaceSimulator):
+        self.inner, self.size = inner, inner.size
+        self.start, self.save, self.restore, self.close = inner.start, inner.save, inner.restore, inner.close
 
     def step(self, t: float, h: float, u: Array) -> float:
-        """Advance by h."""
         return self.inner.step(t, h, _append_unit_input(u))
 
     def output(self, t: float, u: Array) -> Array:
-        """Return the outputs."""
         return self.inner.output(t, _append_unit_input(u))
 
     def slope(self, t: float, u: Array) -> Array:
-        """Return the time derivatives of the outputs."""
         return self.inner.slope(t, _append_unit_input(u))
 
 
@@ -181,7 +233,6 @@ class IdentifiedModel(ModelStandIn):
     """The singular values of the Hankel matrix: the order is where they fall."""
 
     def open(self) -> IdentifiedSimulator:
-        """Make a live simulator."""
         return IdentifiedSimulator(self)
 
 
@@ -196,7 +247,6 @@ class IdentifiedSimulator(IgnoredTexts):
         self.last_h = None
 
     def start(self, t: float) -> None:
-        """Go to where the original started."""
         self.z = self.model.x0.copy()
 
     def step(self, t: float, h: float, u: Array) -> float:
@@ -218,11 +268,9 @@ class IdentifiedSimulator(IgnoredTexts):
         return t + h
 
     def output(self, t: float, u: Array) -> Array:
-        """Return the outputs."""
         return self._output_rows(u)[: len(self.model.outputs)]
 
     def slope(self, t: float, u: Array) -> Array:
-        """Return the time derivatives of the outputs."""
         count = len(self.model.outputs)
         if len(self.model.C) < 2 * count:
             raise SimulatorError("its slopes were not identified: no connection asked for them")
@@ -235,11 +283,9 @@ class IdentifiedSimulator(IgnoredTexts):
         return y
 
     def save(self) -> Array:
-        """Return the state."""
         return self.z.copy()
 
     def restore(self, state: Array) -> None:
-        """Go back to a saved state."""
         self.z = state.copy()
 
     def close(self) -> None:
@@ -248,85 +294,3 @@ class IdentifiedSimulator(IgnoredTexts):
 
 def _add_constant(columns: Array, constant: Array) -> Array:
     return columns + (constant if columns.ndim == 1 else constant[:, None])
-
-
-FEW = 3
-"""Micro steps up to which they are made one by one."""
-
-
-def merge_micro_steps(composite: Composite) -> Composite:
-    """Return the composite with leaps in place of the micro steps of its linear models."""
-    changed = {
-        path: found for path, model in leaves(composite) if (found := _merge_model_steps(model)) is not None
-    }
-    return with_leaves(composite, changed)
-
-
-def _merge_model_steps(model: Model) -> Model | None:
-    if getattr(model, "step", None) is None:
-        return None
-    kind = {StateSpace: LeapingModel, Tangent: LeapingTangent}.get(type(model))
-    if kind is None:
-        return None
-    made: Model = object.__new__(kind)
-    made.__dict__.update(vars(model))
-    return made
-
-
-class LeapingModel(StateSpace):
-    """A StateSpace whose simulators leap."""
-
-    def open(self) -> StateSpaceSimulator:
-        """Make a live simulator."""
-        return LeapingSimulator(self)
-
-
-class LeapingSimulator(StateSpaceSimulator):
-    """A StateSpaceSimulator that makes all micro steps of a step at once, unless each is looked at."""
-
-    def __init__(self, model: StateSpace):
-        super().__init__(model)
-        self.leaps: dict[tuple[float, int, int], Array] = {}
-
-    def step(self, t: float, h: float, u: Array) -> float:
-        """Advance by h."""
-        count = micro_steps(h, self.step_length)
-        if count <= FEW or self.micro is not None or not self.size:
-            return super().step(t, h, u)
-        length, done = h / count, 0
-        maps = self.maps(length, len(u) - 1)
-        if maps.first is not None and self.last_h != length:
-            super().step(t, length, u)
-            done = 1
-        coefficients = np.array(shift_origin(list(u), done * length))
-        key = length, count - done, len(u)
-        if key not in self.leaps:
-            self.leaps[key] = _merged_step_matrix(maps, length, count - done)
-        whole, size = self.leaps[key], len(self.z)
-        driven = coefficients.reshape(-1, *np.shape(self.z)[1:])
-        self.z = whole[:, :size] @ self.z + whole[:, size:] @ driven
-        self.last_h = length
-        return t + h
-
-
-def _merged_step_matrix(maps: Maps, length: float, count: int) -> Array:
-    """Return what so many micro steps do, as a matrix that acts on [z, c_0, c_1, ...]."""
-    powers, size, inputs = maps.Gamma.shape
-    one = np.zeros((size + powers * inputs, size + powers * inputs))
-    one[:size, :size] = maps.Phi
-    one[:size, size:] = maps.Gamma.transpose(1, 0, 2).reshape(size, powers * inputs)
-    shift = np.zeros((powers, powers))
-    for k in range(powers):
-        for j in range(k, powers):
-            shift[k, j] = math.comb(j, k) * length ** (j - k)
-    one[size:, size:] = np.kron(shift, np.eye(inputs))
-    return np.asarray(np.linalg.matrix_power(one, count)[:size])
-
-
-@dataclass(frozen=True, eq=False)
-class LeapingTangent(Tangent):
-    """A Tangent whose simulators leap."""
-
-    def open(self) -> TangentSimulator:
-        """Make a live simulator."""
-        return TangentSimulator(self, LeapingSimulator(self.linear))

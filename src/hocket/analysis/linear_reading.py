@@ -1,7 +1,7 @@
-"""What lasts from step to step: the numbers of a tree of levels, as one vector z.
+"""The linear reading: one period of a composite as an affine map of z, all that lasts from step to step.
 
-In:  a live tree of levels whose simulators are linear
-Out: z with a name for each number; the same tree with other numbers in the same places
+In:  a Composite whose models are linear
+Out: a Reading: Phi and c of the very plan that is run, z with a name for each number, and the live tree
 
 States, histories, samples, the memory of extrapolators, polynomials in use and inputs of levels all count.
 Numbers may be rows, one column per point that is tried.
@@ -11,22 +11,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hocket.coupling.wiring import OWN
 from hocket.engine.initialise import initialise, levels_of
-from hocket.engine.memory import FilterMemory
 from hocket.engine.opening import open_level
 from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array
-from hocket.plan import Repeat, walk
+from hocket.plan import Repeat
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, clock_of
 
@@ -49,117 +49,123 @@ class Cell:
         return f"{self.owner}.{self.name} ({self.kind}{mark.get(self.kind, '') if self.back else ''})"
 
 
-def list_cells(root: Level) -> list[Cell]:
-    """Return what each number of z is."""
-    found: list[Cell] = []
+class Place(NamedTuple):
+    """Where a live tree has one number of z."""
+
+    kind: str
+    level: Level
+    child: int
+    """The number of the simulator in its level; of what comes from outside, that of no simulator."""
+    number: int
+    """The number of the state, the output or the input."""
+    back: int = 0
+
+    @property
+    def cell(self) -> Cell:
+        """What the number is."""
+        kind, level, child, index, back = self
+        if kind == "outside":
+            return Cell(kind, level.path, level.tree.composite.inputs[index].name, back)
+        if kind in ("state", "history"):
+            simulator: Any = level.children[child]
+            return Cell(kind, level.name(child), f"x{index % simulator.size + 1}")
+        model = level.wiring.models[child]
+        ports = model.outputs if kind in ("sample", "slope") else model.inputs
+        return Cell(kind, level.name(child), ports[index].name, back)
+
+    def _array_place(self) -> tuple[Array, Any]:
+        """Return the array that has the number of a state or an input, and where."""
+        kind, level, child, index, back = self
+        if kind == "input":
+            return level.memory.u[child], (back, index)
+        if kind == "outside":
+            which, power = divmod(back, level.degree + 1)
+            return (level.inputs, level.offered)[which][1], (power, index)
+        simulator: Any = level.children[child]
+        return simulator.z, index
+
+    def read(self) -> Any:
+        """Return the number, or its row."""
+        kind, level, child, index, back = self
+        if kind in ("sample", "slope"):
+            return level.memory.rings[child][index][-1 - back][1 if kind == "sample" else 2]
+        if kind == "memory":
+            kept = level.memory.filters[child, index]
+            return kept.before if back else kept.after
+        array, where = self._array_place()
+        return array[where]
+
+    def write(self, row: Any) -> None:
+        """Put another number there, or its row."""
+        kind, level, child, index, back = self
+        if kind in ("sample", "slope"):
+            ring = level.memory.rings[child][index]
+            tick, value, slope = ring[-1 - back]
+            ring[-1 - back] = (tick, row, slope) if kind == "sample" else (tick, value, row)
+        elif kind == "memory":
+            change = {"before" if back else "after": row}
+            level.memory.filters[child, index] = replace(level.memory.filters[child, index], **change)
+        else:
+            array, where = self._array_place()
+            array[where] = row
+
+
+def leaf_children(root: Level) -> Iterator[tuple[Level, int, Any]]:
+    """Yield each live simulator that is not a level, with its level and its number there."""
     for level in levels_of(root):
         for child, simulator in enumerate(level.children):
             if not isinstance(simulator, Level):
-                found += _simulator_cells(level.name(child), simulator)
-        for child, port, ring in _sample_rings(level):
-            name = level.wiring.models[child].outputs[port].name
-            for back, (_, _, slope) in enumerate(reversed(ring)):
-                found.append(Cell("sample", level.name(child), name, back))
-                if slope is not None:
-                    found.append(Cell("slope", level.name(child), name, back))
-        for child, index in _active_filters(level):
-            owner, name = level.name(child), level.wiring.models[child].inputs[index].name
-            found += [Cell("memory", owner, name, 1), Cell("memory", owner, name)]
-        for child, power, index in _driven_inputs(level):
-            found.append(
-                Cell("input", level.name(child), level.wiring.models[child].inputs[index].name, power)
-            )
-        for which, power, index in _level_inputs(level, root):
-            name = level.tree.composite.inputs[index].name
-            found.append(Cell("outside", level.path, name, power + which * (level.degree + 1)))
+                yield level, child, simulator
+
+
+def list_places(root: Level) -> list[Place]:
+    """Return where the numbers of z are: level by level, in one order for whoever reads or writes them.
+
+    Inputs that nothing drives, and those of the root, are constants.
+    """
+    found: list[Place] = []
+    for level in levels_of(root):
+        memory, drives = level.memory, level.wiring.drives
+        simulator: Any
+        for child, simulator in enumerate(level.children):
+            for index in range(0 if isinstance(simulator, Level) else len(simulator.z)):
+                found.append(Place("state" if index < simulator.size else "history", level, child, index))
+        for child, rings in enumerate(memory.rings):
+            for port, ring in enumerate(rings):
+                for back, (_, _, slope) in enumerate(reversed(ring)):
+                    kinds = ("sample",) if slope is None else ("sample", "slope")
+                    found += [Place(kind, level, child, port, back) for kind in kinds]
+        active = sorted(key for key, kept in memory.filters.items() if kept.after is not None)
+        found += [Place("memory", level, *key, back) for key in active for back in (1, 0)]
+        for child, degree in enumerate(memory.degrees):
+            driven = [index for index, drive in enumerate(drives[child]) if drive is not None]
+            found += [Place("input", level, child, index, k) for k in range(degree + 1) for index in driven]
+        for back in range(2 * (level.degree + 1) if level is not root else 0):  # in use, then offered
+            found += [Place("outside", level, OWN, index, back) for index in range(len(level.starts))]
     return found
-
-
-def _simulator_cells(owner: str, simulator: Any) -> Iterator[Cell]:
-    for index in range(len(simulator.z)):
-        history = index >= simulator.size
-        number = index - simulator.size if history else index
-        yield Cell("history" if history else "state", owner, f"x{number + 1}")
-
-
-def _sample_rings(level: Level) -> Iterator[tuple[int, int, Any]]:
-    for child, rings in enumerate(level.memory.rings):
-        for port, ring in enumerate(rings):
-            yield child, port, ring
-
-
-def _active_filters(level: Level) -> list[tuple[int, int]]:
-    return sorted(key for key, kept in level.memory.filters.items() if kept.after is not None)
-
-
-def _driven_inputs(level: Level) -> Iterator[tuple[int, int, int]]:
-    """Yield child, power and number of the inputs that something drives; the others are constants."""
-    for child, drives in enumerate(level.wiring.drives):
-        for power in range(level.memory.degrees[child] + 1):
-            for index, drive in enumerate(drives):
-                if drive is not None:
-                    yield child, power, index
-
-
-def _level_inputs(level: Level, root: Level) -> Iterator[tuple[int, int, int]]:
-    """Yield 0 (in use) or 1 (offered), power and number of a level's inputs; the root's are constants."""
-    if level is not root:
-        for which in (0, 1):
-            for power in range(level.degree + 1):
-                for index in range(len(level.starts)):
-                    yield which, power, index
 
 
 def gather_state(root: Level) -> Array:
     """Return z; numbers that are rows become its rows."""
-    found: list[Any] = []
-    for level in levels_of(root):
-        for simulator in level.children:
-            if not isinstance(simulator, Level):
-                found += list(simulator.z)  # type: ignore[attr-defined]
-        for _, _, ring in _sample_rings(level):
-            for _, value, slope in reversed(ring):
-                found += [value] if slope is None else [value, slope]
-        for key in _active_filters(level):
-            kept = level.memory.filters[key]
-            found += [kept.before, kept.after]
-        found += [level.memory.u[child][power, index] for child, power, index in _driven_inputs(level)]
-        outside = level.inputs[1], level.offered[1]
-        found += [outside[which][power, index] for which, power, index in _level_inputs(level, root)]
+    found = [place.read() for place in list_places(root)]
     shape = max((np.shape(number) for number in found), key=len, default=())
-    return np.array([np.broadcast_to(number, shape) for number in found], dtype=float).reshape(
-        len(found), *shape
-    )
+    z = np.array([np.broadcast_to(number, shape) for number in found], dtype=float)
+    return z.reshape(len(found), *shape)
 
 
 def scatter_state(root: Level, z: Array) -> None:
     """Put numbers, or rows of them, where they belong."""
-    rows = iter(z)
     shape = z.shape[1:]
     for level in levels_of(root):
-        level.ledger.pause()  # power is no linear function of anything
-        for simulator in level.children:
-            if not isinstance(simulator, Level):
-                size = len(simulator.z)  # type: ignore[attr-defined]
-                simulator.z = np.array([next(rows) for _ in range(size)]).reshape(size, *shape)  # type: ignore[attr-defined]
-        for _, _, ring in _sample_rings(level):
-            kept = list(ring)
-            ring.clear()
-            filled = [
-                (tick, next(rows), None if slope is None else next(rows)) for tick, _, slope in reversed(kept)
-            ]
-            ring.extend(reversed(filled))
-        for key in _active_filters(level):
-            old = level.memory.filters[key]
-            before, after = next(rows), next(rows)
-            level.memory.filters[key] = FilterMemory(old.seen, before, after)
+        level.ledger.pause()  # power is not a linear function of anything
         level.memory.u = [_widen_columns(u, shape) for u in level.memory.u]
-        for child, power, index in _driven_inputs(level):
-            level.memory.u[child][power, index] = next(rows)
-        outside = [(tick, _widen_columns(u, shape)) for tick, u in (level.inputs, level.offered)]
-        for which, power, index in _level_inputs(level, root):
-            outside[which][1][power, index] = next(rows)
-        level.inputs, level.offered = outside
+        level.inputs, level.offered = (
+            (tick, _widen_columns(u, shape)) for tick, u in (level.inputs, level.offered)
+        )
+    for _, _, simulator in leaf_children(root):
+        simulator.z = np.zeros((len(simulator.z), *shape))
+    for place, row in zip(list_places(root), z, strict=True):
+        place.write(row)
 
 
 def _widen_columns(u: Array, shape: tuple[int, ...]) -> Array:
@@ -177,8 +183,9 @@ def time_layout(root: Level) -> tuple[Any, ...]:
     for level in levels_of(root):
         found.append(level.now - now)
         found += [tick - now for tick in level.ticks]
-        found += [tick - now for _, _, ring in _sample_rings(level) for tick, _, _ in ring]
-        found += [len(ring) for _, _, ring in _sample_rings(level)]
+        rings = [ring for rings in level.memory.rings for ring in rings]
+        found += [tick - now for ring in rings for tick, _, _ in ring]
+        found += [len(ring) for ring in rings]
         found += [(key, kept.seen - now) for key, kept in sorted(level.memory.filters.items())]
         drives = level.wiring.drives
         found += [base - now for child, base in enumerate(level.memory.base) if any(drives[child])]
@@ -217,11 +224,6 @@ class Reading:
     """The state of the tree at its start."""
 
     @cached_property
-    def contractions(self) -> tuple[tuple[str, float], ...]:
-        """Per level that iterates: the factor by which a sweep of plain iteration changes what is wrong."""
-        return tuple((path, float(np.abs(np.linalg.eigvals(K)).max())) for path, K in self.sweeps)
-
-    @cached_property
     def live(self) -> Indices:
         """The numbers of z that anything depends on; the others are computed anew before they are used."""
         return live_columns(self.Phi)
@@ -231,19 +233,23 @@ class Reading:
         """Phi without what nothing depends on: the same spectrum but for zeros."""
         return np.asarray(self.Phi[np.ix_(self.live, self.live)])
 
-    def place_of(self, port: str, kind: str = "sample") -> int:
-        """Return where the newest value of an output is in z."""
-        for index, cell in enumerate(self.cells):
-            if cell.kind == kind and cell.back == 0 and f"{cell.owner}.{cell.name}" == port:
-                return index
-        raise ScenarioError(f"there is no `{port}` in the linear reading")
+    @cached_property
+    def newest(self) -> dict[str, int]:
+        """Where in z the newest sample of each output is."""
+        return {
+            f"{cell.owner}.{cell.name}": index
+            for index, cell in enumerate(self.cells)
+            if cell.kind == "sample" and cell.back == 0
+        }
 
 
-def live_columns(Phi: Array) -> Indices:
-    """Return the places whose columns count, whatever is read again and again from them."""
+def live_columns(Phi: Array, *others: Array) -> Indices:
+    """Return the places of z that later steps, or other rows that act on z, depend on."""
     kept: Indices = np.arange(len(Phi), dtype=np.int64)
     while True:
         used = (Phi[np.ix_(kept, kept)] != 0.0).any(axis=0)
+        for rows in others:
+            used |= (rows[:, kept] != 0.0).any(axis=0)
         if used.all():
             return kept
         kept = kept[used]
@@ -252,16 +258,16 @@ def live_columns(Phi: Array) -> Indices:
 def read_linear(composite: Composite) -> Reading:
     """Return the linear reading of a composite whose models are all linear."""
     design = plan_tree(composite)
-    _check_all_linear(design)
+    _check_all_linear(composite)
     root = open_level(design, clock_of(design))
     initialise(root, 0.0)
     begun = root.save()
-    ticks = _period_ticks(design, root)
+    ticks = period_ticks(root)
     # rows, all columns alike: an iteration is its limit from here on, also one that would not get there
     scatter_state(root, np.repeat(gather_state(root)[:, None], _settling_width(design), axis=1))
     for _ in range(SETTLING):
         before = time_layout(root)
-        _advance_ticks(root, ticks)
+        advance_ticks(root, ticks)
         if time_layout(root) == before:
             break
     else:
@@ -269,39 +275,47 @@ def read_linear(composite: Composite) -> Reading:
     standing = gather_state(root)
     z = standing[:, 0] if len(standing) else np.zeros(0)
     since = root.clock.tick * root.now
-    named = tuple(list_cells(root))
-    size = len(z)
+    cells = tuple(place.cell for place in list_places(root))
     saved = root.save()
-    scatter_state(root, np.hstack([np.zeros((size, 1)), np.eye(size)]))
-    _advance_ticks(root, ticks)
-    after = gather_state(root).reshape(size, size + 1)
+    Phi, c = read_period(root, ticks)
     root.restore(saved)
     scatter_state(root, z)
     sweeps = [(each.path, each.sweep_matrix) for each in levels_of(root) if each.sweep_matrix is not None]
-    c = after[:, 0].copy()
-    Phi, period = after[:, 1:] - after[:, :1], root.clock.tick * ticks
-    return Reading(composite, Phi, c, named, period, z, since, root, tuple(sweeps), begun)
+    return Reading(composite, Phi, c, cells, root.clock.tick * ticks, z, since, root, tuple(sweeps), begun)
+
+
+def read_period(root: Level, ticks: int) -> tuple[Array, Array]:
+    """Return Phi and c of so many ticks from now on: the tree itself runs, on zero and on the identity."""
+    size = len(list_places(root))
+    scatter_state(root, np.eye(size, size + 1, 1))
+    advance_ticks(root, ticks)
+    after = gather_state(root).reshape(size, size + 1)
+    return after[:, 1:] - after[:, :1], after[:, 0].copy()
 
 
 def _settling_width(design: PlanTree) -> int:
     """Return how many columns pay before there are many: limits are found with several at a time."""
-    plans = (level.plan.step for level in design.levels())
-    return LIMITS if any(isinstance(each, Repeat) for plan in plans for _, each in walk(plan)) else 1
+    return LIMITS if any(design.instructions(Repeat)) else 1
 
 
-def _advance_ticks(root: Level, ticks: int) -> None:
+def advance_ticks(root: Level, ticks: int) -> None:
+    """Advance a live tree; what drives its own inputs stays as it is."""
     root.advance(root.now, ticks, root.inputs[1])
 
 
-def _period_ticks(design: PlanTree, root: Level) -> int:
+def period_ticks(root: Level) -> int:
     """Return the ticks after which all levels are at the end of a step."""
-    lengths = [root.clock.ticks(level.composite.step) for level in design.levels()]
-    return math.lcm(*lengths)
+    return math.lcm(*(level.length for level in levels_of(root)))
 
 
-def _check_all_linear(design: PlanTree) -> None:
-    leaves = design.leaves.wiring
-    others = [name for name, model in zip(leaves.names, leaves.models, strict=True) if not is_linear(model)]
+def named_leaves(composite: Composite) -> list[tuple[str, Any]]:
+    """Return the models at the ends of the tree, as it will run, each with its path."""
+    wiring = plan_tree(composite).leaves.wiring
+    return list(zip(wiring.names, wiring.models, strict=True))
+
+
+def _check_all_linear(composite: Composite) -> None:
+    others = [name for name, model in named_leaves(composite) if not is_linear(model)]
     if others:
         raise ScenarioError(f"`{others[0]}` is not linear", expected="linear models: see `linearise`")
 

@@ -10,26 +10,25 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from hocket.analysis.identification import ALONE, POOR, identify
 from hocket.analysis.linear_models import IdentifiedModel, Tangent
-from hocket.analysis.linear_reading import is_linear
+from hocket.analysis.linear_reading import is_linear, leaf_children, named_leaves
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.pulse_responses import BlackBoxBench, OperatingPoint, RefusedError, relative_error
 from hocket.analysis.stability import MARGIN
-from hocket.engine.initialise import initialise, levels_of
+from hocket.engine.initialise import initialise
 from hocket.engine.opening import open_level
 from hocket.engine.reference.level import Level
 from hocket.errors import Fault, ScenarioError, SimulatorError, suggest_nearest
-from hocket.files.plotting import import_extra, save_figure
+from hocket.files.plotting import BLUE, RED, new_figure
 from hocket.model.clock import Duration, common_tick, format_duration, seconds
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array, Model
-from hocket.plan import Body, Step, walk
+from hocket.plan import Step, walk
 from hocket.planning.parameters import with_cold_starts, with_leaves
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, clock_of, window_degree, window_obstacles
@@ -141,9 +140,8 @@ def tangent_of_fmu(model: Fmu, place: OperatingPoint) -> TangentFit:
             raise live.fault()
         return np.concatenate(found)
 
-    touch = _fit_tangent(
-        model, rates_and_outputs, np.array(exchange.x), place.u, np.block([[A, B], [C, D]]), ()
-    )
+    slopes = np.block([[A, B], [C, D]])
+    touch = _fit_tangent(model, rates_and_outputs, np.array(exchange.x), place.u, slopes, ())
     if model.description.event_indicators:
         _check_events(touch.tangent, moved, place)
     return touch
@@ -268,6 +266,11 @@ class LinearModels(Measure):
         return tuple(leaf for leaf in self.leaves if leaf.how == "refused")
 
     @property
+    def fit(self) -> float:
+        """The worst fit of all; not a number if one was refused."""
+        return math.nan if self.refused else max((leaf.fit for leaf in self.leaves), default=0.0)
+
+    @property
     def outcome(self) -> Outcome:
         """Not judged if one has none."""
         return Outcome.NOT_JUDGED if self.refused else Outcome.GOOD
@@ -294,64 +297,40 @@ class LinearModels(Measure):
         """Return everything about all of them."""
         return {self.title: [asdict(leaf) for leaf in self.leaves]}
 
+    def draw(self) -> Any:
+        """Draw the fit residuals."""
+        figure, (axes,) = new_figure(7, 1.2 + 0.3 * len(self.leaves))
+        for place, leaf in enumerate(self.leaves):
+            if leaf.how == "refused":
+                axes.text(2e-16, place, leaf.refused[:64], va="center", fontsize="x-small")
+            else:
+                axes.barh(place, max(leaf.fit, 1e-16), left=1e-17, color=BLUE)
+        axes.axvline(POOR, color=RED, linewidth=1.3)
+        axes.set_yticks(range(len(self.leaves)), [f"{leaf.path} ({leaf.how})" for leaf in self.leaves])
+        axes.invert_yaxis()
+        axes.set_xscale("log")
+        axes.set_xlim(1e-16, 1.0)
+        axes.set_xlabel("fit residual of the linear model")
+        return figure
+
 
 @dataclass(frozen=True)
-class LinearisedScenario:
+class LinearisedScenario(LinearModels):
     """A scenario with linear stand-ins, and the report on each of its simulators."""
 
     made: Composite
     """With the originals where there is no stand-in."""
-    leaves: tuple[LinearisedLeaf, ...]
 
     @property
     def composite(self) -> Composite:
         """The linear composite; raises ScenarioError with the reasons if a simulator has no linear model."""
         faults = [
             Fault(f"`{leaf.path}` has no linear model: {leaf.refused}", leaf.path, "a linear response")
-            for leaf in self.leaves
-            if leaf.how == "refused"
+            for leaf in self.refused
         ]
         if faults:
             raise ScenarioError(faults)
         return self.made
-
-    @property
-    def fit(self) -> float:
-        """The worst fit of all; not a number if one was refused."""
-        fits = [leaf.fit for leaf in self.leaves]
-        return math.nan if any(map(math.isnan, fits)) else max(fits, default=0.0)
-
-    def rows(self) -> list[dict[str, object]]:
-        """Return a row per simulator."""
-        return [
-            {
-                "simulator": leaf.path,
-                "how": leaf.how,
-                "fit": leaf.fit,
-                "states": leaf.states,
-                "notes": "; ".join((leaf.refused,) * bool(leaf.refused) + leaf.notes),
-            }
-            for leaf in self.leaves
-        ]
-
-    def plot(self, path: Path | str | None = None) -> Any:
-        """Return a picture of the fits; `path` also saves it."""
-        height = 1.2 + 0.3 * len(self.leaves)
-        figure = import_extra("matplotlib.figure", "plot").Figure(figsize=(7, height), layout="constrained")
-        axes = figure.subplots()
-        for place, leaf in enumerate(self.leaves):
-            if leaf.how == "refused":
-                axes.text(2e-16, place, leaf.refused[:64], va="center", fontsize="x-small")
-            else:
-                axes.barh(place, max(leaf.fit, 1e-16), left=1e-17, color="#0072B2")
-        axes.axvline(POOR, color="#D55E00", linewidth=1.3)
-        axes.set_yticks(range(len(self.leaves)), [f"{leaf.path} ({leaf.how})" for leaf in self.leaves])
-        axes.invert_yaxis()
-        axes.set_xscale("log")
-        axes.set_xlim(1e-16, 1.0)
-        axes.set_xlabel("relative error of the linear model")
-        axes.spines[["top", "right"]].set_visible(False)
-        return save_figure(figure, path)
 
 
 def linearise(
@@ -376,11 +355,9 @@ def linearise(
         if path not in names:
             raise ScenarioError(f"there is no simulator `{path}`", "at", "", suggest_nearest(path, names))
     if all(map(is_linear, design.leaves.wiring.models)):
-        exact = (
-            _exact_leaf(name, model) for name, model in zip(names, design.leaves.wiring.models, strict=True)
-        )
-        return LinearisedScenario(design.composite, tuple(exact))
-    begin = _parse_seconds(start, "start")
+        exact = tuple(_exact_leaf(name, model) for name, model in named_leaves(composite))
+        return LinearisedScenario(exact, design.composite)
+    begin = parse_seconds(start, "start")
     root = open_level(design, clock_of(design, ahead, start=begin))
     looking = max(window_degree(level) for level in design.levels())
     changed: dict[str, Model] = {}
@@ -389,38 +366,30 @@ def linearise(
         initialise(root, float(begin))
         for _ in range(int(ahead / composite.step)):
             root.advance(root.now, root.length, root.inputs[1])
-        for level, child in _leaf_children(root):
+        for level, child, _ in leaf_children(root):
             leaf, stand_in = _linearise_leaf(level, child, points.get(level.name(child)), still, looking)
             leaves.append(leaf)
             changed[leaf.path] = stand_in
     finally:
         root.close()
-    return LinearisedScenario(
-        _with_fitting_start(with_leaves(design.composite, changed), changed, design), tuple(leaves)
-    )
+    made = _with_fitting_start(with_leaves(design.composite, changed), changed, design)
+    return LinearisedScenario(tuple(leaves), made)
 
 
 def _check_time_ahead(at: Duration, step: Fraction) -> Fraction:
-    time = _parse_seconds(at, "at")
+    time = parse_seconds(at, "at")
     if time < 0 or (time / step).denominator != 1:
-        raise ScenarioError(
-            f"{format_duration(time)} is not a whole number of steps of {format_duration(step)}", "at"
-        )
+        steps = f"a whole number of steps of {format_duration(step)}"
+        raise ScenarioError(f"{format_duration(time)} is not {steps}", "at")
     return time
 
 
-def _parse_seconds(duration: Duration, where: str) -> Fraction:
+def parse_seconds(duration: Duration, where: str) -> Fraction:
+    """Return a duration in seconds; raises ScenarioError for what is not one."""
     try:
         return seconds(duration)
     except ValueError as error:
         raise ScenarioError(str(error), where) from None
-
-
-def _leaf_children(root: Level) -> Iterator[tuple[Level, int]]:
-    for level in levels_of(root):
-        for child, simulator in enumerate(level.children):
-            if not isinstance(simulator, Level):
-                yield level, child
 
 
 def _exact_leaf(path: str, model: Any) -> LinearisedLeaf:
@@ -434,16 +403,13 @@ def _linearise_leaf(
     model, path = level.wiring.models[child], level.name(child)
     simulator: Any = level.children[child]
     if point is not None and not isinstance(model, Ode):
-        raise ScenarioError(f"`{path}` is no Ode", "at", "a time, for all simulators")
+        raise ScenarioError(f"`{path}` is not an Ode", "at", "a time, for all simulators")
     if is_linear(model):
         return _exact_leaf(path, model), model
     level.feed(child)
     t, u = level.clock.time(level.ticks[child]), level.memory.u[child][0].copy()
     if isinstance(model, (Function, Table, Csv)):
-        y = _leaf_outputs(simulator, t, u)
-        return LinearisedLeaf(path, "constant", 0.0, 0, notes=(f"as it is at {t:g} s",)), Tangent.constant(
-            model, y
-        )
+        return _constant_leaf(path, model, simulator, t, u, (f"as it is at {t:g} s",))
     place = _operating_place(level, child, u, looking)
     try:
         if isinstance(model, Ode):
@@ -452,65 +418,54 @@ def _linearise_leaf(
             touch = tangent_of_fmu(model, place)
         else:
             return _identify_leaf(path, place, still)
-    except RefusedError as refusal:
-        return LinearisedLeaf(path, "refused", math.nan, 0, str(refusal)), model
-    except SimulatorError as error:
-        return LinearisedLeaf(path, "refused", math.nan, 0, error.faults[0].what), model
+    except (RefusedError, SimulatorError) as error:
+        why = error.faults[0].what if isinstance(error, SimulatorError) else str(error)
+        return LinearisedLeaf(path, "refused", math.nan, 0, why), model
     states, moves = len(touch.tangent.A), touch.depends_on_time
     leaf = LinearisedLeaf(path, "jacobian", touch.fit, states, notes=touch.notes, depends_on_time=moves)
     return leaf, touch.tangent
 
 
+def _constant_leaf(
+    path: str, model: Model, simulator: Any, t: float, u: Array, notes: tuple[str, ...]
+) -> tuple[LinearisedLeaf, Model]:
+    """Return what stands still, with the outputs it has now."""
+    y = np.array(simulator.output(t, u[np.newaxis]), dtype=float).reshape(-1)
+    return LinearisedLeaf(path, "constant", 0.0, 0, notes=notes), Tangent.static(model, shift=y)
+
+
 def _identify_leaf(path: str, place: OperatingPoint, still: bool) -> tuple[LinearisedLeaf, Model]:
     found, model = identify(place), place.model
-    runs_away = (
-        not model.inputs and found.stand_in is not None and found.fit > SURE and _is_growing(found.stand_in.F)
-    )
-    if found.stand_in is not None and not runs_away:
-        states = len(found.stand_in.F)
-        leaf = LinearisedLeaf(path, "identified", found.fit, states, notes=found.notes, mute=found.mute)
-        return leaf, found.stand_in
-    why = "it grows by itself, and without inputs nobody can tell whether it goes on" * runs_away
+    made = found.stand_in
+    if made is not None:
+        grows = float(np.abs(np.linalg.eigvals(made.F)).max(initial=0.0)) > 1.0 + MARGIN
+        if model.inputs or found.fit <= SURE or not grows:
+            states, notes = len(made.F), found.notes
+            return LinearisedLeaf(path, "identified", found.fit, states, "", notes, mute=found.mute), made
+    why = found.refused or "it grows by itself, and without inputs nobody can tell whether it goes on"
     if not still or model.inputs:
-        return LinearisedLeaf(path, "refused", math.nan, 0, found.refused or why, found.notes), model
-    y = _leaf_outputs(place.simulator, float(place.t), place.u)
-    notes = (
-        f"as it is at {float(place.t):g} s: {found.refused or why}",
-        "no inputs: no coupling depends on it",
-    )
-    return LinearisedLeaf(path, "constant", 0.0, 0, notes=notes), Tangent.constant(model, y)
-
-
-def _is_growing(F: Array) -> bool:
-    return float(np.abs(np.linalg.eigvals(F)).max(initial=0.0)) > 1.0 + MARGIN
-
-
-def _leaf_outputs(simulator: Any, t: float, u: Array) -> Array:
-    return np.array(simulator.output(t, u[np.newaxis]), dtype=float).reshape(-1)
+        return LinearisedLeaf(path, "refused", math.nan, 0, why, found.notes), model
+    t = float(place.t)
+    notes = f"as it is at {t:g} s: {why}", "no inputs: no coupling depends on it"
+    return _constant_leaf(path, model, place.simulator, t, place.u, notes)
 
 
 def _operating_place(level: Level, child: int, u: Array, looking: int) -> OperatingPoint:
     """Return where a black box stands: time, step, powers of its inputs."""
-    model, tick = level.wiring.models[child], level.ticks[child]
-    parts = common_tick(_step_fractions(level.plan.step, level.wiring.names[child]))
+    model, tick, name = level.wiring.models[child], level.ticks[child], level.wiring.names[child]
+    steps = (each for _, each in walk(level.plan.step) if isinstance(each, Step) and each.sim == name)
     honoured = model.capabilities.input_degree
-    design: PlanTree = level.tree
     degree = max(level.memory.degrees[child], looking if honoured is None else min(looking, honoured))
     return OperatingPoint(
         model,
         level.children[child],
         level.clock.start + tick * level.clock.tick,
-        design.composite.step * parts,
+        level.tree.composite.step * common_tick(each.fraction for each in steps),
         u,
         degree + 1,
         level.memory.sloped[child],
         tick != 0,
     )
-
-
-def _step_fractions(body: Body, sim: str) -> Iterator[Fraction]:
-    """Return the parts of a level's step by which a simulator is stepped."""
-    return (each.fraction for _, each in walk(body) if isinstance(each, Step) and each.sim == sim)
 
 
 def _with_fitting_start(composite: Composite, changed: Mapping[str, Model], design: PlanTree) -> Composite:

@@ -33,7 +33,21 @@ class Outcome(IntEnum):
         return (0, 0, 3, 1, 1)[self]
 
 
-class Measure:
+class Drawing:
+    """Something with a picture."""
+
+    def draw(self) -> Any:
+        """Return the picture as a Matplotlib figure."""
+        raise NotImplementedError
+
+    def plot(self, path: Path | str | None = None) -> Any:
+        """Return the picture as a Matplotlib figure; `path` also saves it, in the format of its ending."""
+        from hocket.files.plotting import save_figure
+
+        return save_figure(self.draw(), path)
+
+
+class Measure(Drawing):
     """What a measure may say; what it does not say is empty."""
 
     picture: ClassVar[str | None] = None
@@ -64,10 +78,6 @@ class Measure:
     def facts(self) -> dict[str, Any]:
         """Return what JSON holds of it; keys are those of no other measure."""
         return {self.title: self.rows()}
-
-    def plot(self, path: Path | str | None = None) -> Any:
-        """Return its picture as a Matplotlib figure; `path` also saves it."""
-        raise NotImplementedError
 
 
 def verdict_lines(measures: Iterable[Measure]) -> list[str]:

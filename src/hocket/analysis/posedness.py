@@ -1,4 +1,4 @@
-"""Is it well posed: what drives what, algebraic loops, and where a delay of one macro step comes in.
+"""Is it well posed: algebraic loops, and where a delay of one macro step comes in.
 
 In:  a Composite
 Out: a Posedness, from the scenario and its plans alone: nothing is run
@@ -12,9 +12,10 @@ from typing import Any
 
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.coupling.feedthrough import Feedthrough
-from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import OWN, Drive
+from hocket.files.wording import describe_extrapolation
 from hocket.model.composite import Composite
+from hocket.model.extrapolators import Hold
 from hocket.plan.plan import NoteKind
 from hocket.plan.verify.verifier import InputDelay, find_delays
 from hocket.planning.planner import plan_tree
@@ -62,14 +63,8 @@ class DelayedConnection:
 class Posedness(Measure):
     """What can be told of a scenario before any number is known."""
 
-    constant: tuple[tuple[str, float], ...]
-    """Inputs that nothing drives, and the values they keep."""
     loops: tuple[tuple[str, ...], ...]
     """Algebraic loops: outputs with direct feedthrough to themselves, through levels too."""
-    harmless: tuple[tuple[str, ...], ...]
-    """Simulators that drive each other in a circle without an algebraic loop."""
-    order: tuple[tuple[str, ...], ...]
-    """In which order outputs are evaluated at the start; those of one group at a time."""
     delays: tuple[DelayedConnection, ...]
     solved: bool
     """The loops are solved in every step; else they are broken by a delay."""
@@ -111,38 +106,13 @@ class Posedness(Measure):
 
 
 def posedness(composite: Composite) -> Posedness:
-    """Return what drives what, at all levels; raises ScenarioError for what is no scenario at all."""
+    """Return loops and delays at all levels; raises ScenarioError for what is not a scenario at all."""
     root = plan_tree(composite)
-    leaves = root.leaves.wiring
-    graph = Feedthrough(leaves, at_start=True)
-    constant = tuple(
-        (f"{name}.{port.name}", port.start or 0.0)
-        for name, model, drives in zip(leaves.names, leaves.models, leaves.drives, strict=True)
-        for port, drive in zip(model.inputs, drives, strict=True)
-        if drive is None
-    )
+    graph = Feedthrough(root.leaves.wiring, at_start=True)
     loops = tuple(tuple(graph.name(node) for node in loop) for loop in graph.loops)
-    order = tuple(tuple(leaves.names[leaf] for leaf in turn.read) for turn in graph.rounds())
-    levels = list(root.levels())
-    kinds = {note.kind for level in levels for note in level.plan.notes}
-    solved = NoteKind.BROKEN_LOOP not in kinds
-    delays = tuple(delay for level in levels for delay in _delayed_connections(level))
-    return Posedness(constant, loops, tuple(_harmless_circles(root, loops)), order, delays, solved)
-
-
-def _harmless_circles(root: PlanTree, loops: tuple[tuple[str, ...], ...]) -> Iterator[tuple[str, ...]]:
-    leaves = root.leaves.wiring
-    edges = {
-        (drive.child, child)
-        for child, drives in enumerate(leaves.drives)
-        for drive in drives
-        if drive is not None and drive.child >= 0
-    }
-    looping = {path.rpartition(".")[0] for loop in loops for path in loop}
-    for group in strong_components(len(leaves.names), edges):
-        names = tuple(leaves.names[leaf] for leaf in group)
-        if len(group) > 1 and not looping.issuperset(names):
-            yield names
+    delays = tuple(delay for level in root.levels() for delay in _delayed_connections(level))
+    broken = any(note.kind is NoteKind.BROKEN_LOOP for level in root.levels() for note in level.plan.notes)
+    return Posedness(loops, delays, solved=not broken)
 
 
 def _delayed_connections(level: PlanTree) -> Iterator[DelayedConnection]:
@@ -150,12 +120,6 @@ def _delayed_connections(level: PlanTree) -> Iterator[DelayedConnection]:
     inside = f"{level.path}." if level.path else ""
     for child, index, drive, delay in delayed_inputs(level):
         model = level.wiring.models[child]
-        how = "hold" if drive.extrapolation is None else _describe_extrapolation(drive.extrapolation)
         reacts = any(model.inputs[index].name in output.feedthrough for output in model.outputs)
+        how = describe_extrapolation(drive.extrapolation or Hold())
         yield DelayedConnection(f"{inside}{delay.source}", f"{inside}{delay.target}", how, reacts)
-
-
-def _describe_extrapolation(extrapolation: object) -> str:
-    degree = getattr(extrapolation, "degree", 0)
-    name = type(extrapolation).__name__.lower()
-    return name if name in ("hold", "latch", "nepce") else f"{name} of degree {degree}"

@@ -7,7 +7,7 @@ Out: changes, the best first, each with what it would bring
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -20,12 +20,12 @@ from hocket.analysis.measure import Measure, Rows
 from hocket.analysis.stability import EDGE, IterationConvergence, iteration_convergence, spectral_radius
 from hocket.errors import HocketError
 from hocket.model.clock import format_duration
-from hocket.model.composite import Composite, algorithm_layers, traits_of
+from hocket.model.composite import Composite, algorithm_layers, levels, traits_of
 from hocket.model.extrapolators import Hold, Polynomial
 from hocket.model.units import Share
 from hocket.orchestrators import GaussSeidel, Iterate
-from hocket.plan import Repeat, walk
-from hocket.planning.parameters import scale_steps
+from hocket.plan import Repeat
+from hocket.planning.parameters import change_levels, scale_steps
 from hocket.planning.planner import plan_tree
 
 NOISE = 1e-12
@@ -108,22 +108,16 @@ def suggest_changes(
             error = None if stop is None else predicted_error(reading, stop, measure=False).worst.relative
         except (HocketError, np.linalg.LinAlgError):  # no such step, no solution, or no numbers
             continue
-        found.append(
-            CouplingChange(
-                words, rho, error, steps * _most_sweeps(iteration_convergence(reading)) / _most_sweeps(now)
-            )
-        )
+        cost = steps * _most_sweeps(iteration_convergence(reading)) / _most_sweeps(now)
+        found.append(CouplingChange(words, rho, error, cost))
     return sorted(found, key=_rank_change)
 
 
 def _is_slow_to_judge(variant: Composite, steps: float, stop: Fraction | None) -> bool:
     """Return whether a change is tried only where nothing else helps: it would take long to judge."""
     long = stop is not None and stop / variant.step > LONGEST
-    return (
-        (long and steps > 1.0)
-        or steps > FEW
-        or (has_iteration(variant) and len(list(walk_levels(variant))) > 1)
-    )
+    nested = len(list(levels(variant))) > 1
+    return (long and steps > 1.0) or steps > FEW or (nested and has_iteration(variant))
 
 
 def _most_sweeps(iterations: tuple[IterationConvergence, ...]) -> float:
@@ -154,22 +148,20 @@ def best_change(found: list[CouplingChange], rho: float, error: float | None) ->
 
 def _coupling_variants(composite: Composite, fixed_steps: bool) -> Iterator[tuple[str, Composite, float]]:
     """Yield changes in words, the composite with each, and how many times the steps it costs."""
-    if any(_output_mode(level) == "stale" for level in walk_levels(composite)):
-        yield 'outputs = "consistent"', _change_every_level(composite, _make_consistent), 1.0
-    jacobi = any(
-        traits_of(_innermost_algorithm(level)).schedule == "parallel" for level in walk_levels(composite)
-    )
+    every = [level for _, level in levels(composite)]
+    linear = change_levels(composite, _extrapolate_linearly)
+    if any(_output_mode(level) == "stale" for level in every):
+        yield 'outputs = "consistent"', change_levels(composite, _make_consistent), 1.0
+    jacobi = any(traits_of(_innermost_algorithm(level)).schedule == "parallel" for level in every)
     if jacobi:
-        yield 'orchestrator "gauss-seidel"', _change_every_level(composite, _make_sequential), 1.0
-    if any(isinstance(level.extrapolation, Hold) for level in walk_levels(composite)):
-        yield 'extrapolation "linear"', _change_every_level(composite, _extrapolate_linearly), 1.0
+        yield 'orchestrator "gauss-seidel"', change_levels(composite, _make_sequential), 1.0
+    if any(isinstance(level.extrapolation, Hold) for level in every):
+        yield 'extrapolation "linear"', linear, 1.0
         if jacobi:
-            both = _change_every_level(
-                _change_every_level(composite, _make_sequential), _extrapolate_linearly
-            )
+            both = change_levels(linear, _make_sequential)
             yield 'orchestrator "gauss-seidel" and extrapolation "linear"', both, 1.0
-    if not has_iteration(composite) and all(level.capabilities.rollback for level in walk_levels(composite)):
-        both = _change_every_level(_change_every_level(composite, _add_iteration), _extrapolate_linearly)
+    if not has_iteration(composite) and all(level.capabilities.rollback for level in every):
+        both = change_levels(linear, _add_iteration)
         yield 'orchestrator "iterate" and extrapolation "linear"', both, 1.0
     for part in () if fixed_steps else (2, 5, 10, 100):
         step = composite.step / part
@@ -177,67 +169,45 @@ def _coupling_variants(composite: Composite, fixed_steps: bool) -> Iterator[tupl
 
 
 def has_iteration(composite: Composite) -> bool:
-    """Return whether a level does."""
-    plans = (level.plan.step for level in plan_tree(composite).levels())
-    return any(isinstance(each, Repeat) for plan in plans for _, each in walk(plan))
+    """Return whether a level iterates."""
+    return any(plan_tree(composite).instructions(Repeat))
 
 
-def walk_levels(composite: Composite) -> Iterator[Composite]:
-    """Yield a level and those inside it."""
-    yield composite
-    for model in composite.scenario.models.values():
-        if isinstance(model, Composite):
-            yield from walk_levels(model)
+def _output_mode(level: Composite) -> str:
+    return str(getattr(level.orchestrator, "outputs", ""))
 
 
-def _output_mode(composite: Composite) -> str:
-    return str(getattr(composite.orchestrator, "outputs", ""))
-
-
-def _change_every_level(composite: Composite, change: Callable[[Composite], dict[str, Any]]) -> Composite:
-    models = {
-        name: _change_every_level(model, change) if isinstance(model, Composite) else model
-        for name, model in composite.scenario.models.items()
-    }
-    how: dict[str, Any] = {
-        "orchestrator": composite.orchestrator,
-        "extrapolation": composite.extrapolation,
-        "start": composite.start,
-        "sampled": composite.sampled,
-    }
-    return Composite(composite.scenario.with_models(models), composite.step, **{**how, **change(composite)})
-
-
-def _innermost_algorithm(composite: Composite) -> Any:
+def _innermost_algorithm(level: Composite) -> Any:
     """Return the algorithm of one step, without iteration and step control around it."""
-    *_, innermost = algorithm_layers(composite.orchestrator)
+    *_, innermost = algorithm_layers(level.orchestrator)
     return innermost
 
 
-def _replace_innermost(composite: Composite, explicit: Any) -> dict[str, Any]:
+def _with_innermost(level: Composite, algorithm: Any) -> Composite:
+    """Return a level with another algorithm of one step, in the same iteration and step control."""
+
     def rewrap(made: Any) -> Any:
-        return replace(made, inner=rewrap(made.inner)) if traits_of(made).inner else explicit
+        return replace(made, inner=rewrap(made.inner)) if traits_of(made).inner else algorithm
 
-    return {"orchestrator": rewrap(composite.orchestrator)}
-
-
-def _add_iteration(composite: Composite) -> dict[str, Any]:
-    return _replace_innermost(composite, Iterate(_innermost_algorithm(composite)))
+    return level.with_changes(orchestrator=rewrap(level.orchestrator))
 
 
-def _make_consistent(composite: Composite) -> dict[str, Any]:
-    made = _innermost_algorithm(composite)
-    return (
-        _replace_innermost(composite, replace(made, outputs="consistent")) if _output_mode(composite) else {}
-    )
+def _add_iteration(level: Composite) -> Composite:
+    return _with_innermost(level, Iterate(_innermost_algorithm(level)))
 
 
-def _make_sequential(composite: Composite) -> dict[str, Any]:
-    made = _innermost_algorithm(composite)
+def _make_consistent(level: Composite) -> Composite:
+    if not _output_mode(level):
+        return level
+    return _with_innermost(level, replace(_innermost_algorithm(level), outputs="consistent"))
+
+
+def _make_sequential(level: Composite) -> Composite:
+    made = _innermost_algorithm(level)
     if traits_of(made).schedule != "parallel":
-        return {}
-    return _replace_innermost(composite, GaussSeidel(outputs=made.outputs, inputs=made.inputs))
+        return level
+    return _with_innermost(level, GaussSeidel(outputs=made.outputs, inputs=made.inputs))
 
 
-def _extrapolate_linearly(composite: Composite) -> dict[str, Any]:
-    return {"extrapolation": Polynomial(1)} if isinstance(composite.extrapolation, Hold) else {}
+def _extrapolate_linearly(level: Composite) -> Composite:
+    return level.with_changes(extrapolation=Polynomial(1)) if isinstance(level.extrapolation, Hold) else level

@@ -10,19 +10,23 @@ or the next shorter one that divides the level's.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hocket.analysis.exact_solution import exact_solution
 from hocket.analysis.linear_models import IdentifiedModel
-from hocket.analysis.linear_reading import Reading, gather_state, live_columns, scatter_state
+from hocket.analysis.linear_reading import Reading, advance_ticks, live_columns, read_period
 from hocket.analysis.stability import EDGE, spectrum
 from hocket.engine.initialise import levels_of
-from hocket.errors import ScenarioError
+from hocket.engine.reference.level import Level
+from hocket.errors import ConvergenceError, ScenarioError, SimulatorError
 from hocket.model.clock import Clock, format_duration
+from hocket.planning.parameters import FINE
 from hocket.planning.planner import plan_tree
 
 
@@ -42,27 +46,46 @@ def check_scalable(reading: Reading) -> None:
                 raise ScenarioError(what, "", "models that know other steps", hint)
 
 
-def eigenvalues_at(reading: Reading, factor: Fraction) -> NDArray[np.complex128]:
-    """Return the eigenvalues of one period with all steps of levels times a factor."""
-    root, size = reading.root, len(reading.z)
+@contextmanager
+def scaled_clock(root: Level, factor: Fraction) -> Iterator[None]:
+    """Let a live tree run with all steps of levels times a factor; afterwards it stands where it stood."""
     saved, before = root.save(), root.clock
-    ticks = before.ticks(reading.period)
     _set_clock(root, Clock(before.tick * factor, before.start))
     try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            if any(cell.kind == "history" for cell in reading.cells):
-                root.advance(root.now, ticks, root.inputs[1])  # a multistep method begins anew
-            scatter_state(root, np.hstack([np.zeros((size, 1)), np.eye(size)]))
-            root.advance(root.now, ticks, root.inputs[1])
-            after = gather_state(root).reshape(size, size + 1)
-            Phi = after[:, 1:] - after[:, :1]
+        yield
     finally:
         _set_clock(root, before)
         root.restore(saved)
+
+
+def _set_clock(root: Level, clock: Clock) -> None:
+    for level in levels_of(root):
+        level.clock = level.memory.clock = clock
+
+
+def eigenvalues_at(reading: Reading, factor: Fraction) -> NDArray[np.complex128]:
+    """Return the eigenvalues of one period with all steps of levels times a factor."""
+    root, ticks = reading.root, reading.root.clock.ticks(reading.period)
+    with scaled_clock(root, factor), np.errstate(over="ignore", invalid="ignore"):
+        if any(cell.kind == "history" for cell in reading.cells):
+            advance_ticks(root, ticks)  # a multistep method begins anew
+        Phi, _ = read_period(root, ticks)
     kept = live_columns(Phi)
     if not np.isfinite(Phi).all():
         return np.array([np.inf], dtype=complex)
     return np.asarray(spectrum(Phi[np.ix_(kept, kept)], 1, vectors=False)[0], dtype=complex)
+
+
+def radius_at_step(reading: Reading, step: float, still: int) -> float:
+    """Return the radius at another outermost step, without motions that stand still.
+
+    It is infinite where a loop has no solution, or numbers grow beyond all bounds.
+    """
+    try:
+        factor = Fraction(step).limit_denominator(FINE) / reading.composite.step
+        return largest_modulus(eigenvalues_at(reading, factor), still)
+    except (ConvergenceError, SimulatorError):
+        return math.inf
 
 
 def count_still_motions(reading: Reading) -> int:
@@ -82,8 +105,3 @@ def largest_modulus(values: NDArray[np.complex128], still: int = 0) -> float:
         order = np.argsort(np.abs(values - 1.0))
         values = np.delete(values, [place for place in order[:still] if abs(values[place] - 1.0) <= EDGE])
     return float(np.abs(values).max(initial=0.0))
-
-
-def _set_clock(root: Any, clock: Clock) -> None:
-    for level in levels_of(root):
-        level.clock = level.memory.clock = clock

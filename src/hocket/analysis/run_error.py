@@ -30,7 +30,7 @@ from hocket.analysis.error_prediction import predicted_order
 from hocket.errors import HocketError, ScenarioError
 from hocket.execution.run import run_experiment
 from hocket.execution.session import EngineName, Progress
-from hocket.files.error_estimate import ErrorEstimate, PortEstimate, time_tolerance
+from hocket.files.error_estimate import ErrorEstimate, PortEstimate, matching_rows
 from hocket.files.formats import read
 from hocket.files.plotting import Series
 from hocket.files.run_folder import SCENARIO, Run
@@ -193,12 +193,9 @@ def _estimate_port_error(
 
 def _shared_rows(run: Series, other: Series) -> tuple[Any, Array]:
     """Return which rows of a run another has too, and the values it has there."""
-    if not len(other.t):
-        return np.zeros(0, dtype=np.intp), np.zeros(0)
-    slack = time_tolerance(run.t, other.t)
-    at = np.clip(np.searchsorted(other.t, run.t + slack, side="right") - 1, 0, None)
-    last = np.append(np.diff(run.t) > 0.0, True)  # of rows with one time the last counts
-    here = np.flatnonzero(last & (np.abs(other.t[at] - run.t) <= 2.0 * slack))
+    at, kept = matching_rows(run.t, other.t)
+    last = np.append(np.diff(run.t) > 0.0, True)[: len(run.t)]  # of rows with one time the last counts
+    here = np.flatnonzero(last & kept)
     return here, other.values[at[here]]
 
 

@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 
 from hocket.analysis.exact_solution import orbit
-from hocket.analysis.linear_reading import Reading, gather_state, scatter_state
+from hocket.analysis.linear_reading import (
+    Reading,
+    advance_ticks,
+    gather_state,
+    leaf_children,
+    named_leaves,
+    scatter_state,
+)
 from hocket.analysis.source_playback import Key, PlayedSource, PlayedSourceSimulator, played_sources
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.opening import open_level
@@ -130,13 +137,13 @@ def _observe_tree(root: Level, reading: Reading, micro: bool) -> ObservedRun:
     seen = _watch_outputs(root, micro)
     _keep_start_outputs(root, seen)
     while root.now < root.clock.ticks(reading.since):
-        root.advance(root.now, ticks, root.inputs[1])
+        advance_ticks(root, ticks)
     begin = root.clock.time(0)
     early: Seen = {name: {t - begin: y for t, y in rows.items()} for name, rows in seen.items()}
     for rows in seen.values():
         rows.clear()
     ends = not micro and all(level.length == ticks for level in levels_of(root))
-    played = _live_sources(root, reading)
+    played = _live_sources(root)
     if ends and not played:
         tape = SourceTape((), root.clock, ticks)
         whole = np.column_stack([reading.Phi, reading.c])
@@ -144,14 +151,11 @@ def _observe_tree(root: Level, reading: Reading, micro: bool) -> ObservedRun:
     return _read_period(root, reading, early, seen, played)
 
 
-def _live_sources(root: Level, reading: Reading) -> list[tuple[str, PlayedSourceSimulator]]:
-    """Return the live sources."""
-    names = {name for name, _ in played_sources(reading.composite)}
+def _live_sources(root: Level) -> list[tuple[str, PlayedSourceSimulator]]:
     return [
         (level.name(child), simulator)
-        for level in levels_of(root)
-        for child, simulator in enumerate(level.children)
-        if level.name(child) in names and isinstance(simulator, PlayedSourceSimulator)
+        for level, child, simulator in leaf_children(root)
+        if isinstance(simulator, PlayedSourceSimulator)
     ]
 
 
@@ -175,7 +179,7 @@ def _read_period(
         column += width
     scatter_state(root, np.eye(size, columns))
     begin, now = root.clock.time(root.now), root.now
-    root.advance(now, ticks, root.inputs[1])
+    advance_ticks(root, ticks)
     after = _affine_rows(gather_state(root).reshape(size, columns), size)
     inside = {
         name: (
@@ -209,27 +213,17 @@ def _requested_samples(
     saved = root.save()
     for _, simulator in played:
         simulator.asked = {}
-    root.advance(root.now, ticks, root.inputs[1])
+    advance_ticks(root, ticks)
     root.restore(saved)
     return [(simulator, key) for _, simulator in played for key in simulator.asked or ()]
 
 
 def _period_end_outputs(reading: Reading, whole: Array) -> dict[str, tuple[Array, Array]]:
     """Return the outputs at the end of a period: the newest samples are a part of z."""
-    where, wiring = newest_samples(reading), plan_tree(reading.composite).leaves.wiring
     end = np.array([float(reading.period)])
     return {
-        name: (end, whole[[where[f"{name}.{port.name}"] for port in model.outputs]][None])
-        for name, model in zip(wiring.names, wiring.models, strict=True)
-    }
-
-
-def newest_samples(reading: Reading) -> dict[str, int]:
-    """Return where in z the newest sample of each output is."""
-    return {
-        f"{cell.owner}.{cell.name}": index
-        for index, cell in enumerate(reading.cells)
-        if cell.kind == "sample" and cell.back == 0
+        name: (end, whole[[reading.newest[f"{name}.{port.name}"] for port in model.outputs]][None])
+        for name, model in named_leaves(reading.composite)
     }
 
 
@@ -281,8 +275,7 @@ def _keep_start_outputs(root: Level, seen: Seen) -> None:
 
 def outputs_by_leaf(reading: Reading) -> Iterator[tuple[str, list[str]]]:
     """Yield the leaves that have outputs, each with the paths of these."""
-    wiring = plan_tree(reading.composite).leaves.wiring
-    for name, model in zip(wiring.names, wiring.models, strict=True):
+    for name, model in named_leaves(reading.composite):
         if model.outputs:
             yield name, [f"{name}.{port.name}" for port in model.outputs]
 

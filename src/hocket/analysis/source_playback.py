@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from hocket.analysis.linear_models import IgnoredTexts, ModelStandIn
+from hocket.analysis.linear_reading import named_leaves
 from hocket.engine.simulator_calls import output_array
 from hocket.model.clock import Duration, seconds
 from hocket.model.composite import Composite
@@ -129,9 +130,7 @@ def with_sources(composite: Composite, stop: Duration, start: Duration = 0) -> C
 
 def played_sources(composite: Composite) -> tuple[tuple[str, PlayedSource], ...]:
     """Return what is played, by path, in the order of the leaves."""
-    wiring = plan_tree(composite).leaves.wiring
-    pairs = zip(wiring.names, wiring.models, strict=True)
-    return tuple((name, model) for name, model in pairs if isinstance(model, PlayedSource))
+    return tuple((name, model) for name, model in named_leaves(composite) if isinstance(model, PlayedSource))
 
 
 def _first_outputs(model: Any, times: list[float]) -> Array | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import cmath
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,11 @@ import numpy as np
 from hocket.analysis.linear_reading import Cell, Reading, read_linear
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.errors import HocketError
-from hocket.files.plotting import BLUE, GREY, RED, draw_share_bars, new_figure, save_figure, set_axes_title
+from hocket.files.plotting import BLUE, GREY, RED, draw_share_bars, new_figure, set_axes_title
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array
 from hocket.model.units import Share
-from hocket.plan import Repeat, walk
-from hocket.plan.accelerators import Accelerator
+from hocket.plan import Repeat
 from hocket.planning.planner import plan_tree
 
 
@@ -89,46 +87,28 @@ class IterationTable(Measure):
 
 
 def iteration_convergence(reading: Reading) -> tuple[IterationConvergence, ...]:
-    """Return how the iterations of all levels converge."""
-    repeats = _tolerance_loops(reading.composite)
-    return tuple(_level_convergence(path, K, repeats[path]) for path, K in reading.sweeps)
+    """Return how the iterations of all levels converge; of a level the last one counts."""
+    loops = plan_tree(reading.composite).instructions(Repeat)
+    last = {level.path: loop for level, loop in loops if loop.until is not None}
+    return tuple(_level_convergence(path, K, last[path]) for path, K in reading.sweeps)
 
 
-def _tolerance_loops(composite: Composite) -> dict[str, Repeat]:
-    """Return the last iteration to a tolerance of each level."""
-    return {
-        level.path: instruction
-        for level in plan_tree(composite).levels()
-        for _, instruction in walk(level.plan.step)
-        if isinstance(instruction, Repeat) and instruction.until is not None
-    }
-
-
-def _level_convergence(path: str, K: np.ndarray, repeat: Repeat) -> IterationConvergence:
+def _level_convergence(path: str, K: Array, loop: Repeat) -> IterationConvergence:
     eigenvalues = np.linalg.eigvals(K)
     plain = float(np.abs(eigenvalues).max())
-    assert repeat.until is not None
-    factor, how, sweeps = _accelerated_factor(eigenvalues, repeat.accelerate)
+    factor: float | None = plain
+    how, sweeps = "none", None
+    if loop.accelerate is not None:
+        how, (factor, sweeps) = loop.accelerate.title, loop.accelerate.predict(eigenvalues)
     if factor is not None:
-        sweeps = _count_iterations(factor, repeat.until)
+        assert loop.until is not None
+        sweeps = _count_iterations(factor, loop.until)
     return IterationConvergence(path, plain, factor, how, len(K), sweeps)
-
-
-def _accelerated_factor(
-    eigenvalues: np.ndarray, accelerate: Accelerator | None
-) -> tuple[float | None, str, int | None]:
-    """Return the factor, words, and the sweeps where they do not follow from it."""
-    if accelerate is None:
-        return float(np.abs(eigenvalues).max()), "none", None
-    factor, sweeps = accelerate.predict(eigenvalues)
-    return factor, accelerate.title, sweeps
 
 
 def _count_iterations(factor: float, until: float) -> int | None:
     """Return how many iterations of a contraction factor reach a tolerance, the first one included."""
-    if factor >= 1.0:
-        return None
-    return 2 + math.ceil(math.log(until) / math.log(max(factor, until)))
+    return None if factor >= 1.0 else 2 + math.ceil(math.log(until) / math.log(max(factor, until)))
 
 
 DENSE = 2000
@@ -290,9 +270,30 @@ class Stability(Measure):
             self.title: self.rows(),
         }
 
-    def plot(self, path: Path | str | None = None) -> Any:
+    def draw(self) -> Any:
         """Draw the eigenvalues with the unit circle, and the participation factors of the dominant mode."""
-        return _draw_modes(self, path)
+        figure, (plane, chart) = new_figure(9, 4, 2)
+        turn = np.linspace(0.0, 2.0 * np.pi, 361)
+        plane.plot(np.cos(turn), np.sin(turn), color=GREY, linewidth=0.8)
+        values = np.array(self.eigenvalues)
+        out = np.abs(values) > 1.0
+        for chosen, colour in ((~out, BLUE), (out, RED)):
+            plane.plot(values[chosen].real, values[chosen].imag, ".", color=colour, markersize=7)
+        plane.set_aspect("equal")
+        plane.grid(alpha=0.3)
+        word = "stable" if self.stable else "unstable"
+        set_axes_title(plane, f"{word}: spectral radius {self.rho:.6g}")
+        plane.set_xlabel("real part")
+        plane.set_ylabel("imaginary part")
+        if self.modes:
+            parts = self.modes[0].parts[:10]
+            names = [
+                part.name if part.kind == "simulator" else f"{part.name} ({part.kind})" for part in parts
+            ]
+            draw_share_bars(chart, names, [part.share for part in parts], BLUE if self.stable else RED)
+            set_axes_title(chart, f"dominant mode, {self.modes[0].frequency:.3g} Hz")
+            chart.set_xlabel("participation factor")
+        return figure
 
 
 @dataclass(frozen=True)
@@ -397,27 +398,3 @@ def _radius_per_level(reading: Reading) -> list[tuple[str, float | None]]:
         except HocketError:
             found.append((level.path, None))
     return found
-
-
-def _draw_modes(measure: Stability, path: Path | str | None = None) -> Any:
-    """Draw the eigenvalues with the unit circle, and the participation factors of the dominant mode."""
-    figure, (plane, chart) = new_figure(9, 4, 2)
-    turn = np.linspace(0.0, 2.0 * np.pi, 361)
-    plane.plot(np.cos(turn), np.sin(turn), color=GREY, linewidth=0.8)
-    values = np.array(measure.eigenvalues)
-    out = np.abs(values) > 1.0
-    for chosen, colour in ((~out, BLUE), (out, RED)):
-        plane.plot(values[chosen].real, values[chosen].imag, ".", color=colour, markersize=7)
-    plane.set_aspect("equal")
-    plane.grid(alpha=0.3)
-    word = "stable" if measure.stable else "unstable"
-    set_axes_title(plane, f"{word}: spectral radius {measure.rho:.6g}")
-    plane.set_xlabel("real part")
-    plane.set_ylabel("imaginary part")
-    if measure.modes:
-        parts = measure.modes[0].parts[:10]
-        names = [part.name if part.kind == "simulator" else f"{part.name} ({part.kind})" for part in parts]
-        draw_share_bars(chart, names, [part.share for part in parts], BLUE if measure.stable else RED)
-        set_axes_title(chart, f"dominant mode, {measure.modes[0].frequency:.3g} Hz")
-        chart.set_xlabel("participation factor")
-    return save_figure(figure, path)

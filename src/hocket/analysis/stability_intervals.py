@@ -7,12 +7,10 @@ Out: Intervals: where rho < 1, islands included, and rho at the points that were
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -22,28 +20,22 @@ from hocket.analysis.measure import Measure, Rows
 from hocket.analysis.rescaling import (
     check_scalable,
     count_still_motions,
-    eigenvalues_at,
     exact_eigenvalues,
-    largest_modulus,
+    radius_at_step,
 )
 from hocket.analysis.root_search import find_crossing
 from hocket.analysis.stability import EDGE, MARGIN, spectral_radius
-from hocket.errors import ConvergenceError, ScenarioError, SimulatorError
-from hocket.files.plotting import BLUE, GREY, RED, new_figure, save_figure, set_axes_title
+from hocket.errors import ConvergenceError, ScenarioError
+from hocket.files.plotting import BLUE, GREY, RED, new_figure, set_axes_title
 from hocket.model.clock import Duration, seconds
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array
-from hocket.planning.parameters import FINE
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 CountCallback: TypeAlias = Callable[[int, int], None]
 """Called with how many values are known, and of how many."""
 
-CROSSING_MARGIN = 1e-10
-"""A coupling counts as stable below 1 minus this: on the circle itself rounding would decide."""
+STABLE = 1.0 - 1e-10
+"""The radius below which a coupling counts as stable: on the circle itself rounding would decide."""
 CELLS = 64
 FINEST = 2.0**-12
 """The shortest part of the range that is searched, unless rho = 1 is known to be in it."""
@@ -107,36 +99,26 @@ class Intervals(Measure):
         points = [{self.name: value, "spectral radius": rho} for value, rho in known]
         return {"names": [self.name], "intervals": self.rows(), "points": points}
 
-    def plot(self, path: Path | str | None = None) -> Any:
+    def draw(self) -> Any:
         """Draw rho over the parameter, with the stable intervals shaded."""
-        figure, axes = _draw_radius_curve(
-            self.values, self.rho, [(each.low, each.high) for each in self.intervals], self.logarithmic
-        )
+        figure, (axes,) = new_figure(7, 4)
+        shown = np.isfinite(self.rho)
+        low = min(1.0, float(self.rho[shown].min(initial=1.0)))
+        high = min(2.0, max(1.0, float(self.rho[shown].max(initial=1.0))))
+        margin = 0.08 * max(high - low, 1e-6)
+        for each in self.intervals:
+            axes.axvspan(each.low, each.high, color=BLUE, alpha=0.15, linewidth=1)
+        axes.axhline(1.0, color=GREY, linewidth=0.8, linestyle="--")
+        axes.plot(self.values, np.where(shown, self.rho, 1e6), color=BLUE, linewidth=1.3)
+        axes.set_xscale("log" if self.logarithmic else "linear")
+        axes.set_xlim(self.values[0], self.values[-1])
+        axes.set_ylim(low - margin, high + margin)
+        axes.ticklabel_format(axis="y", useOffset=False)
         axes.set_xlabel(self.name, parse_math=False)
-        return save_figure(figure, path)
-
-
-def _draw_radius_curve(
-    values: Array, rho: Array, intervals: Sequence[tuple[float, float]], logarithmic: bool
-) -> tuple[Figure, Axes]:
-    """Draw a radius over a parameter, with the intervals in which it is below one shaded."""
-    figure, (axes,) = new_figure(7, 4)
-    shown = np.isfinite(rho)
-    low = min(1.0, float(rho[shown].min(initial=1.0)))
-    high = min(2.0, max(1.0, float(rho[shown].max(initial=1.0))))
-    margin = 0.08 * max(high - low, 1e-6)
-    for low_end, high_end in intervals:
-        axes.axvspan(low_end, high_end, color=BLUE, alpha=0.15, linewidth=1)
-    axes.axhline(1.0, color=GREY, linewidth=0.8, linestyle="--")
-    axes.plot(values, np.where(shown, rho, 1e6), color=BLUE, linewidth=1.3)
-    axes.set_xscale("log" if logarithmic else "linear")
-    axes.set_xlim(values[0], values[-1])
-    axes.set_ylim(low - margin, high + margin)
-    axes.ticklabel_format(axis="y", useOffset=False)
-    axes.set_ylabel("spectral radius")
-    axes.grid(alpha=0.3)
-    set_axes_title(axes, "stable where shaded" if intervals else "stable nowhere")
-    return figure, axes
+        axes.set_ylabel("spectral radius")
+        axes.grid(alpha=0.3)
+        set_axes_title(axes, "stable where shaded" if self.intervals else "stable nowhere")
+        return figure
 
 
 def _describe_ends(interval: Interval) -> str:
@@ -145,40 +127,22 @@ def _describe_ends(interval: Interval) -> str:
 
 
 def stable_intervals(
-    make: Callable[[float], Composite],
+    what: Callable[[float], Composite | float],
     low: float,
     high: float,
     logarithmic: bool = False,
     name: str = "parameter",
     told: CountCallback | None = None,
 ) -> Intervals:
-    """Return all intervals of a parameter in [low, high] for which the coupling is stable.
+    """Return all intervals of a parameter in [low, high] for which the coupling, or its radius, is stable.
 
     rho is computed on a grid, finer where it is near one or turns; each crossing is then closed in on.
     Islands narrower than 1/4096 of the range may be missed. `told` is called with how many values are
     known, and how many there will be at least.
     """
-    return intervals_below(
-        lambda value: radius_at_value(make, value), low, high, logarithmic, name, 1.0 - CROSSING_MARGIN, told
-    )
-
-
-def intervals_below(
-    rho: Callable[[float], float],
-    low: float,
-    high: float,
-    logarithmic: bool = False,
-    name: str = "parameter",
-    edge: float = 1.0 - CROSSING_MARGIN,
-    told: CountCallback | None = None,
-) -> Intervals:
-    """Return all intervals in which a radius, as a function of a parameter, is below an edge."""
     if not (math.isfinite(low) and math.isfinite(high) and low < high and (low > 0.0 or not logarithmic)):
-        raise ScenarioError(
-            f"a parameter cannot go from {low:g} to {high:g}",
-            where=name,
-            expected="two numbers, the lower one first" + (", above zero" if logarithmic else ""),
-        )
+        expected = "two numbers, the lower one first" + (", above zero" if logarithmic else "")
+        raise ScenarioError(f"a parameter cannot go from {low:g} to {high:g}", name, expected)
     scale = _ParameterScale(low, high, logarithmic)
     known: dict[float, float] = {}
     wanted = CELLS + 1
@@ -186,38 +150,28 @@ def intervals_below(
     def height(s: float) -> float:
         """Return how far above the edge the radius is at a place in the range, from 0 to 1."""
         if s not in known:
-            known[s] = rho(scale.value(s)) - edge
+            known[s] = radius_at_value(what, scale.value(s)) - STABLE
             if told:
                 told(len(known), max(wanted, len(known)))
         return known[s]
 
-    places = [k / CELLS for k in range(CELLS + 1)]
-    for s in places:
-        height(s)
+    for k in range(CELLS + 1):
+        height(k / CELLS)
     while doubtful := _midpoints_to_refine(known):
         wanted = len(known) + len(doubtful)
         for s in doubtful:
             height(s)
     found = tuple(_collect_intervals(scale, dict(known), height))
     order = sorted(known)
-    radii = np.array([known[s] + edge for s in order])
+    radii = np.array([known[s] + STABLE for s in order])
     return Intervals(name, low, high, logarithmic, found, np.array([scale.value(s) for s in order]), radii)
 
 
-def last_stable_value(make: Callable[[float], Composite], values: Iterable[float]) -> float | None:
-    """Return the last value before the first unstable one, as Glumac & Kovacic (2019) found (63) and (64)."""
-    last = None
-    for value in values:
-        if not radius_at_value(make, float(value)) < 1.0 - CROSSING_MARGIN:
-            return last
-        last = float(value)
-    return last
-
-
-def radius_at_value(make: Callable[[float], Composite], value: float) -> float:
+def radius_at_value(what: Callable[[float], Composite | float], value: float) -> float:
     """Return rho for a value; infinite where a loop of the scenario has no solution."""
     try:
-        return spectral_radius(read_linear(make(value)))
+        found = what(value)
+        return spectral_radius(found) if isinstance(found, Composite) else found
     except ConvergenceError:
         return math.inf
 
@@ -247,9 +201,7 @@ def _midpoints_to_refine(known: dict[float, float]) -> list[float]:
     """Return the middles of the parts in which rho might cross one and return."""
     order = sorted(known)
     heights = [min(known[s], 1e3) for s in order]
-    slopes = [
-        abs(b - a) / (t - s) for s, t, a, b in zip(order, order[1:], heights, heights[1:], strict=False)
-    ]
+    slopes = [abs(b - a) / (t - s) for (s, t), (a, b) in zip(pairwise(order), pairwise(heights), strict=True)]
     found = []
     for k, (s, t) in enumerate(pairwise(order)):
         a, b = heights[k], heights[k + 1]
@@ -263,22 +215,18 @@ def _midpoints_to_refine(known: dict[float, float]) -> list[float]:
 
 def _collect_intervals(
     scale: _ParameterScale, known: dict[float, float], height: Callable[[float], float]
-) -> Iterable[Interval]:
-    order = sorted(known)
-    start: float | None = scale.low if known[0.0] < 0.0 else None
-    begun_at_edge = start is not None
-    for s, t in pairwise(order):
-        before, after = known[s] < 0.0, known[t] < 0.0
-        if before == after:
-            continue
-        end = scale.value(find_crossing(lambda p: min(height(p), 1.0), s, t, scale.tolerance(t)))
-        if before and start is not None:
-            yield Interval(start, end, begun_at_edge, False)
-            start = None
-        else:
-            start, begun_at_edge = end, False
+) -> Iterator[Interval]:
+    """Yield the stable intervals: their ends are where the height crosses zero, or ends of the range."""
+    start = scale.low if known[0.0] < 0.0 else None
+    from_edge = start is not None
+    for s, t in pairwise(sorted(known)):
+        if (known[s] < 0.0) != (known[t] < 0.0):
+            end = scale.value(find_crossing(lambda p: min(height(p), 1.0), s, t, scale.tolerance(t)))
+            if start is not None:
+                yield Interval(start, end, from_edge, False)
+            start, from_edge = (end if start is None else None), False
     if start is not None:
-        yield Interval(start, scale.high, begun_at_edge, True)
+        yield Interval(start, scale.high, from_edge, True)
 
 
 SHORTER, LONGER = 256, 32
@@ -351,15 +299,14 @@ class LargestStep(Intervals):
         """Return the largest stable step and all intervals."""
         return {"largest stable step": self.largest, self.title: self.rows()}
 
-    def plot(self, path: Path | str | None = None) -> Any:
+    def draw(self) -> Any:
         """Draw the spectral radius over the step, with stable parts shaded and the present step marked."""
-        figure, axes = _draw_radius_curve(
-            self.values, self.rho, [(each.low, each.high) for each in self.intervals], logarithmic=True
-        )
+        figure = super().draw()
+        (axes,) = figure.axes
         axes.axvline(self.step, color=RED, linewidth=1.0)
         axes.annotate(" now", (self.step, 0.03), xycoords=("data", "axes fraction"), color=RED)
         axes.set_xlabel("macro step of the outermost level [s]")
-        return save_figure(figure, path)
+        return figure
 
 
 def _describe_step_interval(interval: Interval) -> str:
@@ -391,15 +338,8 @@ def largest_stable_step(
     shortest = step / SHORTER if low is None else seconds(low)
     longest = step * LONGER if high is None else seconds(high)
     still = _count_resting_motions(reading)
-
-    def rho(value: float) -> float:
-        factor = Fraction(value).limit_denominator(FINE) / step
-        try:
-            return largest_modulus(eigenvalues_at(reading, factor), still)
-        except (ConvergenceError, SimulatorError):  # no solution, or numbers beyond all bounds
-            return math.inf
-
-    found = intervals_below(rho, float(shortest), float(longest), logarithmic=True, name="step", told=told)
+    ends = float(shortest), float(longest)
+    found = stable_intervals(lambda value: radius_at_step(reading, value, still), *ends, True, "step", told)
     return LargestStep(**vars(found), step=float(step))
 
 

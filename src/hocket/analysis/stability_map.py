@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -19,7 +18,7 @@ from hocket.analysis.linear_models import merge_micro_steps
 from hocket.analysis.linear_reading import Reading, read_linear
 from hocket.analysis.linearisation import linearise
 from hocket.analysis.measure import Measure, Rows
-from hocket.analysis.rescaling import check_scalable, count_still_motions, eigenvalues_at, largest_modulus
+from hocket.analysis.rescaling import check_scalable, count_still_motions, largest_modulus, radius_at_step
 from hocket.analysis.root_search import find_crossing
 from hocket.analysis.stability import spectral_radius, spectrum
 from hocket.analysis.stability_intervals import CountCallback
@@ -31,7 +30,7 @@ from hocket.model.scenario import Connection
 from hocket.planning.parameters import FINE, with_cold_starts, with_parameters, with_step
 from hocket.planning.planner import plan_tree
 
-Make: TypeAlias = Callable[[float, float], Composite]
+Make: TypeAlias = Callable[[float, float], Composite | float]
 Rho: TypeAlias = Callable[[float, float], float]
 Point: TypeAlias = tuple[float, float]
 
@@ -83,9 +82,9 @@ class StabilityMap(Measure):
         """Return all points and the boundary."""
         return {"names": self.names, "points": self.points(), "boundary": self.boundary}
 
-    def plot(self, path: Path | str | None = None) -> Any:
+    def draw(self) -> Any:
         """Draw the spectral radius as colours and the boundary as a line."""
-        from hocket.files.plotting import import_extra, new_figure, save_figure, set_axes_title
+        from hocket.files.plotting import import_extra, new_figure, set_axes_title
 
         figure, (axes,) = new_figure(7, 4.5)
         shown = np.ma.masked_invalid(np.log10(np.clip(self.rho, 1e-3, 1e3)))
@@ -109,27 +108,21 @@ class StabilityMap(Measure):
         axes.set_ylim(self.y[0], self.y[-1])
         line = "on the line the spectral radius is one" if self.boundary else "there is no boundary here"
         set_axes_title(axes, f"stable where blue; {line}")
-        return save_figure(figure, path)
+        return figure
 
 
 def stability_map(
-    make: Make, x: Sequence[float], y: Sequence[float], names: tuple[str, str] = ("x", "y")
-) -> StabilityMap:
-    """Return the radius over a grid, and the boundary of stability between its points."""
-    return map_radius(lambda a, b: spectral_radius(make(a, b)), x, y, names)
-
-
-def map_radius(
-    rho: Rho,
+    what: Make,
     x: Sequence[float],
     y: Sequence[float],
     names: tuple[str, str] = ("x", "y"),
     logarithmic: tuple[bool, bool] = (False, False),
     told: CountCallback | None = None,
 ) -> StabilityMap:
-    """Return the same for a radius that is a function of two parameters; raises if it is known nowhere.
+    """Return the radius of what two parameters give over a grid, and the boundary between its points.
 
-    `told` is called with how many radii are known, and of how many at least.
+    That is a composite, or a radius; raises HocketError if it is known nowhere. `told` is called with how
+    many radii are known, and of how many at least.
     """
     xs, ys = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     failures: list[HocketError] = []
@@ -141,10 +134,11 @@ def map_radius(
         if told:
             told(count, max(wanted, count))
         try:
-            return rho(a, b)
+            found = what(a, b)
+            return spectral_radius(found) if isinstance(found, Composite) else found
         except HocketError as error:
             failures.append(error)
-            return float("nan")
+            return math.nan
 
     grid = np.array([[radius_or_nan(a, b) for a in xs] for b in ys])
     if len(failures) == grid.size and failures:
@@ -268,12 +262,10 @@ def _with_level_step(composite: Composite, path: Sequence[str], step: Fraction) 
 
 def _with_filter(composite: Composite, path: str, alpha: float, where: str) -> Composite | None:
     """Return the composite with another filter; None: the path is that of no driven input."""
-    how = composite.step, composite.orchestrator
-    start = composite.start, composite.sampled
     scenario = composite.scenario
     if not path:
         _check_filterable(composite.extrapolation, ALPHA, where)
-        return Composite(scenario, *how, Nepce(alpha), *start)
+        return composite.with_changes(extrapolation=Nepce(alpha))
     for number, connection in enumerate(scenario.connections):
         if connection.target == path:
             _check_filterable(connection.extrapolation or composite.extrapolation, f"{path}.{ALPHA}", where)
@@ -333,8 +325,7 @@ class VariedRadius:
                 return self._radius_by_reading(values)
             self.readings[key] = reading, still
         reading, still = self.readings[key]
-        factor = Fraction(values[STEP]).limit_denominator(FINE) / reading.composite.step
-        return largest_modulus(eigenvalues_at(reading, factor), still)
+        return radius_at_step(reading, values[STEP], still)
 
     def _radius_by_reading(self, values: Mapping[str, float]) -> float:
         reading, still = self._read(values)

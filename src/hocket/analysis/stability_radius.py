@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,8 +27,8 @@ from hocket.analysis.disturbance_transfer import (
     disturbance_model,
     peak,
 )
-from hocket.analysis.linear_reading import Reading
-from hocket.analysis.measure import Measure, Rows
+from hocket.analysis.linear_reading import Reading, leaf_children
+from hocket.analysis.measure import Drawing, Measure, Rows
 from hocket.analysis.root_search import find_minimum
 from hocket.analysis.structured_singular_value import (
     POWERS,
@@ -40,8 +39,6 @@ from hocket.analysis.structured_singular_value import (
     mu_upper_bound,
     unbounded_changes,
 )
-from hocket.engine.initialise import levels_of
-from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError
 from hocket.model.units import Share
 
@@ -61,7 +58,7 @@ EXACT = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class StabilityRadius:
+class StabilityRadius(Drawing):
     """How far a coupling is from unstable: structured, for some simulators, or unstructured."""
 
     at_least: float
@@ -139,9 +136,9 @@ class StabilityRadius:
             notes.append("lower bound not certified")
         return "; ".join(notes)
 
-    def plot(self, path: Path | str | None = None) -> Any:
+    def draw(self) -> Any:
         """Draw the smallest change over the angle, and the smallest of all."""
-        from hocket.files.plotting import BLUE, RED, new_figure, save_figure, set_axes_title
+        from hocket.files.plotting import BLUE, RED, new_figure, set_axes_title
 
         figure, (axes,) = new_figure(7, 4)
         shown = np.isfinite(self.sizes) & (self.sizes > 0.0)
@@ -161,7 +158,7 @@ class StabilityRadius:
         axes.set_xticks(range(0, 181, 30))
         axes.grid(alpha=0.3)
         set_axes_title(axes, f"stability radius: {self.what}")
-        return save_figure(figure, path)
+        return figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,12 +178,9 @@ class StabilityRadii(Measure):
             return []
         upper = "" if first.exact else f" to {Share(first.at_most):.2g}"
         mode = f"oscillation at {first.frequency:.3g} Hz" if first.angle > 1e-6 else "no oscillation"
-        size = (
-            f"{Share(first.at_least):.2g}{upper} of the step map of `{first.what}`, instability with {mode}"
-        )
-        return [
-            f"stability radius (structured): {size}; no smaller change of a single simulator destabilises"
-        ]
+        size = f"{Share(first.at_least):.2g}{upper} of the step map of `{first.what}`"
+        least = "no smaller change of a single simulator destabilises"
+        return [f"stability radius (structured): {size}, instability with {mode}; {least}"]
 
     def rows(self) -> Rows:
         """Return a row for each simulator."""
@@ -246,12 +240,7 @@ def radius_per_simulator(reading: Reading, most: int | None = None) -> tuple[Sta
 
     Simulators with more than `most` disturbances per period (states times steps) are refused.
     """
-    names = [
-        level.name(child)
-        for level in levels_of(reading.root)
-        for child, simulator in enumerate(level.children)
-        if not isinstance(simulator, Level) and len(getattr(simulator, "z", ()))
-    ]
+    names = [level.name(child) for level, child, simulator in leaf_children(reading.root) if len(simulator.z)]
     found = []
     for name in names:
         one = disturbance_model(reading, [name])
@@ -290,9 +279,11 @@ def _weigh_transfer(
     transfer: Transfer, blocks: tuple[UncertainBlock, ...], weights: list[tuple[Real, Real]]
 ) -> Transfer:
     """Return the same for changes that are measured by weights of what moves and of what is seen."""
-    none = np.zeros(0)
-    moved = np.concatenate([none, *(np.tile(w[0], b.times) for b, w in zip(blocks, weights, strict=True))])
-    seen = np.concatenate([none, *(np.tile(w[1], b.times) for b, w in zip(blocks, weights, strict=True))])
+    pairs = list(zip(blocks, weights, strict=True))
+    moved, seen = (
+        np.concatenate([np.zeros(0), *(np.tile(weight[side], block.times) for block, weight in pairs)])
+        for side in (0, 1)
+    )
     C, D = seen[:, None] * transfer.C, seen[:, None] * transfer.D * moved
     return Transfer(transfer.Phi, transfer.B * moved, C, D)
 
@@ -303,34 +294,31 @@ def _bound_radius(transfer: Transfer, free: StabilityRadius) -> StabilityRadius:
     if np.abs(spectrum).max(initial=0.0) >= 1.0 - ROUNDING:
         angle = abs(np.angle(spectrum[np.argmax(np.abs(spectrum))]))
         return replace(free, at_least=0.0, at_most=0.0, angle=float(angle))
-    if not transfer.D.size:
-        return free
-    one = len(free.uncertain) <= 1 and all(block.times == 1 for block in free.uncertain)
-    return _single_block_radius(transfer, free) if one else _several_block_bounds(transfer, free)
+    top = peak(transfer) if transfer.D.size else None
+    if top is None or top.gain <= ROUNDING:
+        return free  # nothing destabilises
+    if top.gain >= 1.0 / ROUNDING:  # next to nothing does
+        return replace(free, at_least=0.0, at_most=0.0, angle=top.angle)
+    if len(free.uncertain) <= 1 and all(block.times == 1 for block in free.uncertain):
+        U, s, Vh = np.linalg.svd(transfer.at(top.angle))
+        change = np.outer(Vh[0].conj(), U[:, 0].conj()) / s[0]
+        return _radius_at_peak(free, top, 1.0 / top.gain, top.angle, (change,))
+    return _several_block_bounds(transfer, free, top)
 
 
-def _single_block_radius(transfer: Transfer, free: StabilityRadius) -> StabilityRadius:
-    """Return the radius for one full block: exact."""
-    top = peak(transfer)
-    if not ROUNDING < top.gain < 1.0 / ROUNDING:
-        return _extreme_radius(top, free)
-    U, s, Vh = np.linalg.svd(transfer.at(top.angle))
-    change = np.outer(Vh[0].conj(), U[:, 0].conj()) / s[0]
+def _radius_at_peak(
+    free: StabilityRadius, top: Peak, at_most: float, angle: float, changes: tuple[Complex, ...]
+) -> StabilityRadius:
     return replace(
         free,
         at_least=1.0 / top.level,
-        at_most=1.0 / top.gain,
+        at_most=at_most,
         certified=top.certified,
-        angle=top.angle,
-        changes=(change,),
+        angle=angle,
+        changes=changes,
         angles=top.angles,
         sizes=_inverse_gains(top.gains),
     )
-
-
-def _extreme_radius(top: Peak, free: StabilityRadius) -> StabilityRadius:
-    """Return the radius where nothing destabilises, or next to nothing does."""
-    return free if top.gain <= ROUNDING else replace(free, at_least=0.0, at_most=0.0, angle=top.angle)
 
 
 def _inverse_gains(gains: Real) -> Real:
@@ -338,30 +326,18 @@ def _inverse_gains(gains: Real) -> Real:
     return found
 
 
-def _several_block_bounds(transfer: Transfer, free: StabilityRadius) -> StabilityRadius:
+def _several_block_bounds(transfer: Transfer, free: StabilityRadius, top: Peak) -> StabilityRadius:
     """Return bounds of the radius for blocks that are repeated, or several: mu from both sides.
 
     One scaling for the whole circle, the best where it matters, mostly does; else every arc gets its own.
     """
-    blocks, top = free.uncertain, peak(transfer)
-    if not ROUNDING < top.gain < 1.0 / ROUNDING:
-        return _extreme_radius(top, free)
-    scaling = identity_scaling(blocks)
+    blocks, scaling = free.uncertain, identity_scaling(free.uncertain)
     for _ in range(2):
         _, scaling = mu_upper_bound(transfer.at(top.angle), scaling)
         top = peak(scaling.scale_transfer(transfer))
     angles, gains = np.append(top.angles, top.angle), np.append(top.gains, top.gain)
     angle, changes = _smallest_changes(transfer, blocks, angles, gains)
-    found = replace(
-        free,
-        at_least=1.0 / top.level,
-        at_most=largest_block_norm(changes),
-        certified=top.certified,
-        angle=angle,
-        changes=changes,
-        angles=top.angles,
-        sizes=_inverse_gains(top.gains),
-    )
+    found = _radius_at_peak(free, top, largest_block_norm(changes), angle, changes)
     near = found.at_most - found.at_least <= NEAR * found.at_most
     return found if near or transfer.D.shape[1] > WIDE else _bounds_per_angle(transfer, found)
 
@@ -375,9 +351,8 @@ def _bounds_per_angle(transfer: Transfer, found: StabilityRadius) -> StabilityRa
     if largest_block_norm(changes) < found.at_most:
         found = replace(found, at_most=largest_block_norm(changes), angle=angle, changes=changes)
     level = max(float(bounds.max()), 1.0 / found.at_most) * (1.0 + SLACK)
-    covered = (
-        _cover_circle(transfer, level, identity_scaling(blocks)) if len(transfer.Phi) <= LARGEST else None
-    )
+    small = len(transfer.Phi) <= LARGEST
+    covered = _cover_circle(transfer, level, identity_scaling(blocks)) if small else None
     if covered is None or 1.0 / covered < found.at_least:
         return found
     return replace(found, at_least=1.0 / covered, certified=True, angles=angles, sizes=_inverse_gains(bounds))

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.linalg
 
 from hocket.analysis.disturbance_transfer import Complex, Transfer, UncertainBlock
+from hocket.analysis.exact_solution import block_diagonal
 from hocket.model.protocols import Array
 
 POWERS = (2, 8, 32)
@@ -157,18 +157,8 @@ def block_slices(blocks: Sequence[UncertainBlock]) -> Iterator[tuple[UncertainBl
 def assemble_delta(parts: Sequence[Complex], blocks: Sequence[UncertainBlock]) -> Complex:
     """Return Delta from the change of each block."""
     sized = zip(parts, blocks, strict=True)
-    return _complex_block_diagonal([np.kron(np.eye(block.times), part) for part, block in sized])
-
-
-def _complex_block_diagonal(parts: Sequence[Any]) -> Complex:
-    # scipy.linalg.block_diag makes a row of an empty block: here it keeps its shape
-    shape = sum(part.shape[0] for part in parts), sum(part.shape[1] for part in parts)
-    total = np.zeros(shape, dtype=complex)
-    row = column = 0
-    for part in parts:
-        total[row : row + part.shape[0], column : column + part.shape[1]] = part
-        row, column = row + part.shape[0], column + part.shape[1]
-    return total
+    found: Complex = block_diagonal([np.kron(np.eye(block.times), part) for part, block in sized])
+    return found
 
 
 def destabilising_changes(
@@ -183,9 +173,8 @@ def destabilising_changes(
     rng = np.random.default_rng(1)
     best = unbounded_changes(blocks)
     for number in range(tries):
-        parts = _climb_to_singularity(
-            M, blocks, _initial_unit_blocks(M, blocks) if number == 0 else _random_unit_blocks(blocks, rng)
-        )
+        start = _random_unit_blocks(blocks, rng) if number else _initial_unit_blocks(M, blocks)
+        parts = _climb_to_singularity(M, blocks, start)
         if largest_block_norm(parts) < largest_block_norm(best):
             best = parts
         if largest_block_norm(best) <= enough:

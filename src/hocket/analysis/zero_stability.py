@@ -13,27 +13,25 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hocket.analysis.linear_reading import is_linear, read_linear
+from hocket.analysis.linear_models import Tangent
+from hocket.analysis.linear_reading import is_linear, named_leaves, read_linear
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.stability import MARGIN, spectrum
 from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import OWN
 from hocket.errors import ConvergenceError, Fault, InternalError, ScenarioError
-from hocket.files.plotting import new_figure, save_figure, set_axes_title
+from hocket.files.plotting import BLUE, GREY, RED, new_figure, set_axes_title
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import Hold, Polynomial
-from hocket.model.ports import Port
-from hocket.model.protocols import Array, Capabilities
+from hocket.model.protocols import Array
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.planning.parameters import with_leaves
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
-from hocket.simulators.state_space import StateSpace, StateSpaceSimulator
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,27 +190,25 @@ def strongest_loop(
     levels: tuple[FeedthroughGains, ...], flat: FeedthroughGains, deciding: Collection[str] | None = None
 ) -> FeedthroughLoop | None:
     """Return the loop with the largest gain per step, near these outputs; None: anywhere."""
+    sizes, ports = np.abs(flat.D), flat.ports
     groups = [
         group
         for group in _cyclic_groups(flat.D)
-        if deciding is None or any(flat.ports[place] in deciding for place in group)
+        if deciding is None or any(ports[place] in deciding for place in group)
     ]
     if not groups:
         return None
-    sizes = np.abs(flat.D)
     group = max(groups, key=lambda group: radius_and_group(sizes[np.ix_(group, group)])[0])
     around = [group[place] for place in _strongest_cycle(sizes[np.ix_(group, group)])]
     steps = list(zip(around, (*around[1:], around[0]), strict=True))
-    ports = flat.ports
-    used = [
-        level.path
-        for level in levels
-        for source, target in steps
-        if {ports[source], ports[target]} <= set(level.ports)
-        and level.D[level.ports.index(ports[target]), level.ports.index(ports[source])] != 0.0
-    ]
+    used = []
+    for level in levels:
+        number = {port: place for place, port in enumerate(level.ports)}
+        ends = [(number.get(ports[target]), number.get(ports[source])) for source, target in steps]
+        if any(None not in end and level.D[end] != 0.0 for end in ends):
+            used.append(level.path)
     gain = float(np.prod([flat.D[target, source] for source, target in steps]))
-    return FeedthroughLoop(tuple(ports[place] for place in around), gain, tuple(dict.fromkeys(used)))
+    return FeedthroughLoop(tuple(ports[place] for place in around), gain, tuple(used))
 
 
 def _strongest_cycle(sizes: Array) -> list[int]:
@@ -240,7 +236,6 @@ def _strongest_cycle(sizes: Array) -> list[int]:
 ROUNDING = 1e-12
 """How far a gain of one may be off for want of digits."""
 _STALE = (Jacobi(outputs="stale"), Jacobi(outputs="stale", inputs="delayed"))
-_COLOURS = {"rho": "#0072B2", "rho_abs": "#E69F00", "norm": "#56B4E9", True: "#009E73", False: "#D55E00"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,15 +276,11 @@ class ZeroStability(Measure):
 
     def rows(self) -> Rows:
         """Return a row for each level, for all leaves together, and for the composed map."""
-        named = [(each.path or "outermost", each) for each in self.levels]
-        rows: Rows = [
-            {"level": name, "rho(D)": each.rho, "||D||_inf": each.norm, "rho(|D|)": each.rho_abs}
-            for name, each in (*named, ("all leaves, flat", self.flat))
-        ]
-        return [
-            *rows,
-            {"level": "composed: decides", "rho(D)": self.rho, "||D||_inf": None, "rho(|D|)": None},
-        ]
+        gains = [(each.path or "outermost", each.rho, each.norm, each.rho_abs) for each in self.levels]
+        gains.append(("all leaves, flat", self.flat.rho, self.flat.norm, self.flat.rho_abs))
+        heads = "level", "rho(D)", "||D||_inf", "rho(|D|)"
+        last = "composed: decides", self.rho, None, None
+        return [dict(zip(heads, each, strict=True)) for each in (*gains, last)]
 
     def notes(self) -> list[str]:
         """Return the verdict."""
@@ -299,9 +290,33 @@ class ZeroStability(Measure):
         """Return the verdict and the gains."""
         return {"zero-stable": self.stable, "feedthrough gains": self.rows()}
 
-    def plot(self, path: Path | str | None = None) -> Any:
+    def draw(self) -> Any:
         """Draw the gains of the levels, and the eigenvalues of the composed map with the unit circle."""
-        return _plot_zero_stability(self, path)
+        figure, (bars, plane) = new_figure(9, 3.8, 2, (3, 2))
+        parts, places = (*self.levels, self.flat), np.arange(len(self.levels) + 1)
+        names = [*(each.path or "outermost" for each in self.levels), "all, flat"]
+        for offset, label, colour, heights in (
+            (-0.25, "rho", BLUE, [each.rho for each in parts]),
+            (0.0, "rho(|D|)", "#E69F00", [each.rho_abs for each in parts]),
+            (0.25, "inf norm", "#56B4E9", [each.norm for each in parts]),
+        ):
+            bars.bar(places + offset, heights, 0.23, label=label, color=colour)
+        bars.axhline(1.0, color=GREY, linewidth=1.0)
+        bars.set_xticks(places, [name if len(name) <= 20 else f"…{name[-19:]}" for name in names])
+        set_axes_title(bars, "gains of the levels")
+        bars.legend(frameon=False, fontsize="small")
+        turn = np.exp(2j * np.pi * np.linspace(0.0, 1.0, 361))
+        plane.plot(turn.real, turn.imag, color=GREY, linewidth=1.0)
+        values = np.linalg.eigvals(self.T) if len(self.T) else np.zeros(0)
+        plane.plot(values.real, values.imag, "o", color="#009E73" if self.stable else RED, markersize=5)
+        plane.set_aspect("equal", adjustable="datalim")
+        word = "stable" if self.stable else "unstable"
+        verdict = "cannot start" if self.rho is None else f"spectral radius {self.rho:.4g}, {word}"
+        set_axes_title(plane, f"composed map: {verdict}")
+        for axes in (bars, plane):
+            axes.grid(color="#e4e4e4", linewidth=0.8)
+            axes.set_axisbelow(True)
+        return figure
 
 
 def zero_stability(composite: Composite) -> ZeroStability:
@@ -311,7 +326,7 @@ def zero_stability(composite: Composite) -> ZeroStability:
     enough: the composed map decides.
     """
     design = plan_tree(composite)
-    _check_static_linear(design)
+    _check_static_linear(composite)
     part = feedthrough_part(design)
     levels, flat = part.levels, flat_gains(part)
     try:
@@ -347,43 +362,13 @@ def zero_stability(composite: Composite) -> ZeroStability:
 def at_rest(composite: Composite) -> Composite:
     """Return the same coupling with every leaf at rest, y = D u; the plan is the very same."""
     design = plan_tree(composite)
-    leaves = design.leaves.wiring
-    still = with_leaves(
-        design.composite,
-        {name: RestingModel(model) for name, model in zip(leaves.names, leaves.models, strict=True)},
-    )
+    resting = {
+        name: Tangent.static(model, feedthrough_matrix(model)) for name, model in named_leaves(composite)
+    }
+    still = with_leaves(design.composite, resting)
     if plan_tree(still).plan != design.plan:
         raise InternalError("the plan changes when the models come to rest")
     return still
-
-
-@dataclass(frozen=True)
-class RestingModel:
-    """A linear model whose state does not move: what its outputs change by is D u."""
-
-    model: Any
-    A = ()
-
-    @property
-    def inputs(self) -> tuple[Port, ...]:
-        """Those of the model."""
-        return tuple(self.model.inputs)
-
-    @property
-    def outputs(self) -> tuple[Port, ...]:
-        """Those of the model, with what they are said to react to."""
-        return tuple(self.model.outputs)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Those of the model."""
-        found: Capabilities = self.model.capabilities
-        return found
-
-    def open(self) -> StateSpaceSimulator:
-        """Make a live simulator."""
-        D = feedthrough_matrix(self.model).tolist() if self.inputs and self.outputs else ()
-        return StateSpace(D=D, inputs=self.inputs, outputs=self.outputs).open()
 
 
 def is_semisimple(Phi: Array) -> bool:
@@ -404,11 +389,10 @@ def is_semisimple(Phi: Array) -> bool:
     return True
 
 
-def _check_static_linear(design: PlanTree) -> None:
-    leaves = design.leaves.wiring
+def _check_static_linear(composite: Composite) -> None:
     faults = [
         Fault(f"`{name}` is not linear", name, "models with matrices A, B, C and D")
-        for name, model in zip(leaves.names, leaves.models, strict=True)
+        for name, model in named_leaves(composite)
         if not (is_linear(model) and hasattr(model, "D"))
     ]
     if faults:
@@ -421,7 +405,7 @@ def _why_uncertified(design: PlanTree) -> str:
         name = f"`{level.path}`" if level.path else "the outermost level"
         plans = [jacobi.plan(level.composite.scenario).step for jacobi in _STALE]
         if level.plan.output or level.plan.step not in plans:
-            return f"{name} is no Jacobi with stale outputs"
+            return f"{name} is not a Jacobi with stale outputs"
         for each in level.wiring.extrapolators:
             if not (isinstance(each, Hold) or each == Polynomial(0)):
                 return f"{name} does not hold inputs: {each}"
@@ -454,41 +438,3 @@ def _describe_zero_stability(found: ZeroStability, memory: str) -> str:
     if len(found.levels) > 1 and all(each.rho < 1.0 for each in found.levels):
         return f"{grows}{loop}; each level by itself is stable, together they are not"
     return f"{grows}{loop}"
-
-
-def _plot_zero_stability(found: ZeroStability, path: Path | str | None) -> Any:
-    figure, (bars, plane) = new_figure(9, 3.8, 2, (3, 2))
-    _draw_level_gains(bars, found)
-    _draw_composed_map(plane, found)
-    for axes in (bars, plane):
-        axes.grid(color="#e4e4e4", linewidth=0.8)
-        axes.set_axisbelow(True)
-    return save_figure(figure, path)
-
-
-def _draw_level_gains(axes: Any, found: ZeroStability) -> None:
-    parts = (*found.levels, found.flat)
-    names = [*(each.path or "outermost" for each in found.levels), "all, flat"]
-    places = np.arange(len(parts))
-    for offset, kind, label in (
-        (-0.25, "rho", "rho"),
-        (0.0, "rho_abs", "rho(|D|)"),
-        (0.25, "norm", "inf norm"),
-    ):
-        heights = [getattr(each, kind) for each in parts]
-        axes.bar(places + offset, heights, 0.23, label=label, color=_COLOURS[kind])
-    axes.axhline(1.0, color="#444444", linewidth=1.0)
-    axes.set_xticks(places, [name if len(name) <= 20 else f"…{name[-19:]}" for name in names])
-    set_axes_title(axes, "gains of the levels")
-    axes.legend(frameon=False, fontsize="small")
-
-
-def _draw_composed_map(axes: Any, found: ZeroStability) -> None:
-    turn = np.exp(2j * np.pi * np.linspace(0.0, 1.0, 361))
-    axes.plot(turn.real, turn.imag, color="#444444", linewidth=1.0)
-    values = np.linalg.eigvals(found.T) if len(found.T) else np.zeros(0)
-    axes.plot(values.real, values.imag, "o", color=_COLOURS[found.stable], markersize=5)
-    axes.set_aspect("equal", adjustable="datalim")
-    word = "stable" if found.stable else "unstable"
-    verdict = "cannot start" if found.rho is None else f"spectral radius {found.rho:.4g}, {word}"
-    set_axes_title(axes, f"composed map: {verdict}")

@@ -133,17 +133,17 @@ def map_stability(
     experiment: Experiment, over: Sequence[VariedRange], quiet: bool
 ) -> Intervals | StabilityMap:
     """Return the intervals of one parameter, or the map over two."""
-    from hocket.analysis.stability_intervals import intervals_below
-    from hocket.analysis.stability_map import VariedRadius, map_radius
+    from hocket.analysis.stability_intervals import stable_intervals
+    from hocket.analysis.stability_map import VariedRadius, stability_map
 
     rho = VariedRadius(experiment.composite, [each.name for each in over], experiment.start, OPTION)
     with count_progress(experiment.name or "check", "values", quiet) as told:
         if len(over) == 1:
             (only,) = over
-            return intervals_below(rho, only.low, only.high, only.logarithmic, only.name, told=told)
+            return stable_intervals(rho, only.low, only.high, only.logarithmic, only.name, told=told)
         x, y = over
         scales = x.logarithmic, y.logarithmic
-        return map_radius(rho, x.points(MAP_COLUMNS), y.points(MAP_ROWS), (x.name, y.name), scales, told)
+        return stability_map(rho, x.points(MAP_COLUMNS), y.points(MAP_ROWS), (x.name, y.name), scales, told)
 
 
 ROWS = 8

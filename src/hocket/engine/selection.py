@@ -203,13 +203,10 @@ def _row_interval(level: PlanTree, clock: Clock, every: Every) -> int:
     if every <= step:
         return 1
     if every % step:
-        raise ScenarioError(
-            f"{format_duration(every)} between rows is not a multiple of the step {format_duration(step)}"
-            + (f" of `{level.path}`" if level.path else ""),
-            where="every",
-            expected="a multiple of the step",
-            hint=format_duration(step * (every // step)),
-        )
+        whose = f" of `{level.path}`" if level.path else ""
+        what = f"the output interval {format_duration(every)} is not a multiple of the step"
+        hint = format_duration(step * (every // step))
+        raise ScenarioError(f"{what} {format_duration(step)}{whose}", "every", "a multiple of the step", hint)
     return clock.ticks(every)
 
 

@@ -6,6 +6,7 @@ Out: a Run; on a failure or Ctrl-C every row so far is kept
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -26,7 +27,7 @@ from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connections
 from hocket.planning.parameters import with_parameters
 from hocket.planning.planner import plan_tree
-from hocket.planning.tree import PlanTree, clock_of
+from hocket.planning.tree import clock_of
 
 
 def run(
@@ -184,7 +185,8 @@ def _job(experiment: Experiment, record: Iterable[str] | None, ledger: bool) -> 
         hint = f'drive it by a source, or give it a start value: "{undriven[0]} = 0"'
         what = "nothing drives the input `{}` of the scenario"
         raise ScenarioError([Fault(what.format(name), "inputs", "", hint) for name in undriven])
-    steps = _whole_steps(design, experiment)
+    assert experiment.stop is not None
+    steps = whole_steps(experiment.start, experiment.stop, design.composite.step)
     more = [experiment.every] if isinstance(experiment.every, Fraction) else []
     clock = clock_of(design, *more, start=experiment.start)
     kept = design.composite.scenario.record
@@ -197,20 +199,16 @@ def _job(experiment: Experiment, record: Iterable[str] | None, ledger: bool) -> 
     )
 
 
-def _whole_steps(design: PlanTree, experiment: Experiment) -> int:
-    assert experiment.stop is not None
-    step = design.composite.step
-    count = (experiment.stop - experiment.start) / step
+def whole_steps(start: Fraction, stop: Fraction, step: Fraction) -> int:
+    """Return how many steps a run has; raises ScenarioError where it would end inside one."""
+    count = (stop - start) / step
     if count.denominator != 1:
-        below = experiment.start + step * count.__floor__()
-        span = f"the run from {format_duration(experiment.start)} to {format_duration(experiment.stop)}"
-        raise ScenarioError(
-            f"the step {format_duration(step)} does not divide {span}",
-            where="stop",
-            expected="a whole number of steps",
-            hint=f"stop at {format_duration(below)} or {format_duration(below + step)}, or choose"
-            " another step",
-        )
+        below = start + step * math.floor(count)
+        near = f"{format_duration(below)} or " * (below > start) + format_duration(below + step)
+        span = f"the run from {format_duration(start)} to {format_duration(stop)}"
+        what = f"the step {format_duration(step)} does not divide {span}"
+        hint = f"stop at {near}, or choose another step"
+        raise ScenarioError(what, "stop", "a whole number of steps", hint)
     return count.numerator
 
 

@@ -85,11 +85,18 @@ AGREED = 0.25
 """How far an observed order may be from the expected one to match it."""
 
 
-def time_tolerance(t: Array, others: Array) -> Array:
-    """Return how far two times may be apart that are the same but for rounding, at each of some times."""
+def matching_rows(t: Array, others: Array) -> tuple[Any, Any]:
+    """Return where other times have each of these, of equal ones the last, and whether they have it at all.
+
+    Times that differ by rounding are the same.
+    """
+    if not len(others):
+        return np.zeros(len(t), dtype=np.intp), np.zeros(len(t), dtype=bool)
     apart = np.diff(others)
     shortest = float(apart[apart > 0.0].min(initial=np.inf))
-    return np.asarray(np.minimum(1e-9 * (1.0 + np.abs(t)), 0.1 * shortest))
+    slack = np.minimum(1e-9 * (1.0 + np.abs(t)), 0.1 * shortest)
+    at = np.clip(np.searchsorted(others, t + slack, side="right") - 1, 0, None)
+    return at, np.abs(others[at] - t) <= 2.0 * slack
 
 
 def format_time(t: float) -> str:
@@ -150,6 +157,18 @@ class InputDefect:
     relative: float
     """The largest over the largest value."""
 
+    def row(self) -> dict[str, object]:
+        """Return it as a row of a table."""
+        return {
+            "input": self.input,
+            "output": self.output,
+            "unit": self.unit,
+            "largest defect": self.largest,
+            "at [s]": self.at,
+            "mean": self.mean,
+            "of peak": Share(self.relative),
+        }
+
 
 @dataclass(frozen=True, eq=False)
 class ErrorEstimate:
@@ -194,18 +213,7 @@ class ErrorEstimate:
 
     def defect_rows(self) -> list[dict[str, object]]:
         """Return a row for each connection of the method `defect`."""
-        return [
-            {
-                "input": each.input,
-                "output": each.output,
-                "unit": each.unit,
-                "largest defect": each.largest,
-                "at [s]": each.at,
-                "mean": each.mean,
-                "of peak": Share(each.relative),
-            }
-            for each in self.gaps
-        ]
+        return [each.row() for each in self.gaps]
 
     @property
     def good(self) -> bool:

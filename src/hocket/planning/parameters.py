@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from fractions import Fraction
 from numbers import Real
@@ -47,9 +47,7 @@ def scale_steps(composite: Composite, factor: Fraction, own: bool = False) -> Co
         name: _scale_model_steps(model, factor, step, own)
         for name, model in composite.scenario.models.items()
     }
-    scenario = composite.scenario.with_models(models)
-    how = composite.orchestrator, composite.extrapolation, composite.start, composite.sampled
-    return Composite(scenario, step, *how)
+    return composite.with_changes(scenario=composite.scenario.with_models(models), step=step)
 
 
 def _scale_model_steps(model: Model, factor: Fraction, level: Fraction, own: bool) -> Model:
@@ -67,14 +65,18 @@ def with_own_step(model: StateSpace, step: Fraction) -> StateSpace:
     return type(model)(**{**facts, "step": step})
 
 
-def with_cold_starts(composite: Composite) -> Composite:
-    """Return the composite with cold starts at all levels: its steps are the same, and it starts sooner."""
+def change_levels(composite: Composite, change: Callable[[Composite], Composite]) -> Composite:
+    """Return the composite with a change made to every level, those inside first."""
     models = {
-        name: with_cold_starts(model) if isinstance(model, Composite) else model
+        name: change_levels(model, change) if isinstance(model, Composite) else model
         for name, model in composite.scenario.models.items()
     }
-    how = composite.orchestrator, composite.extrapolation
-    return Composite(composite.scenario.with_models(models), composite.step, *how, "cold", composite.sampled)
+    return change(composite.with_scenario(composite.scenario.with_models(models)))
+
+
+def with_cold_starts(composite: Composite) -> Composite:
+    """Return the composite with cold starts at all levels: its steps are the same, and it starts sooner."""
+    return change_levels(composite, lambda level: level.with_changes(start="cold"))
 
 
 _ENTRY = re.compile(r"(?P<matrix>[ABCD])\[(?P<row>\d+), *(?P<column>\d+)\]")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from hocket.coupling.feedthrough import Feedthrough
 from hocket.coupling.wiring import CONSTANT, OWN, Drive, Wiring, wire
@@ -21,7 +21,9 @@ from hocket.model.extrapolators import Hold
 from hocket.model.protocols import Extrapolator
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import evaluation_body, in_parallel
-from hocket.plan import Body, Plan, Read, adapts, step_fractions
+from hocket.plan import Body, Instruction, Plan, Read, adapts, step_fractions, walk
+
+Kind = TypeVar("Kind", bound=Instruction)
 
 
 @dataclass
@@ -44,6 +46,13 @@ class PlanTree:
         yield self
         for inner in self.inner.values():
             yield from inner.levels()
+
+    def instructions(self, kind: type[Kind]) -> Iterator[tuple[PlanTree, Kind]]:
+        """Yield the instructions of one kind in the steps of all levels, each with its level."""
+        for level in self.levels():
+            for _, instruction in walk(level.plan.step):
+                if isinstance(instruction, kind):
+                    yield level, instruction
 
     def name(self, child: int) -> str:
         """Return the path of a child."""

@@ -30,7 +30,7 @@ from hocket.analysis.exact_solution import (
     leaf_system,
     wiring_matrices,
 )
-from hocket.analysis.forced_response import DrivenSolution, driven_solution
+from hocket.analysis.forced_response import driven_solution
 from hocket.analysis.source_playback import PlayedSource, played_sources
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array
@@ -210,7 +210,7 @@ def _static_system(model: Any) -> tuple[Array, Array, Array, Array]:
 
 
 def _errors(
-    solution: ExactSolution | DrivenSolution,
+    solution: ExactSolution,
     parts: _CoupledSystem,
     links: list[_ExtrapolatedConnection],
     stop: float,

@@ -16,22 +16,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hocket.analysis.consistency import connection_defects, relative_consistency
-from hocket.analysis.exact_placement import exact_places
-from hocket.analysis.exact_solution import exact_solution
+from hocket.analysis.consistency import defects_of_columns, open_at_unit_states, relative_consistency
 from hocket.analysis.linear_models import merge_micro_steps
-from hocket.analysis.linear_reading import Reading, list_cells, read_linear, scatter_state
-from hocket.analysis.rescaling import check_scalable, eigenvalues_at, largest_modulus
-from hocket.engine.initialise import initialise, levels_of
-from hocket.engine.opening import open_level
+from hocket.analysis.linear_reading import Reading, read_linear
+from hocket.analysis.rescaling import check_scalable, eigenvalues_at, largest_modulus, scaled_clock
 from hocket.engine.reference.level import Level
 from hocket.errors import HocketError
-from hocket.model.clock import Clock, seconds
+from hocket.model.clock import seconds
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array
 from hocket.planning.parameters import FINE, leaves, with_cold_starts, with_step
-from hocket.planning.planner import plan_tree
-from hocket.planning.tree import clock_of
 from hocket.search.nest.work import Work
 from hocket.search.tune.choices import apply_choices
 from hocket.search.tune.objectives import Case, Objective, evaluate_objectives, failure
@@ -82,39 +76,14 @@ class ScalableReading:
         """Return relative consistency, Glumac & Kovacic 2019, equation 59: see `relative_consistency`."""
         if self._start is None:
             return relative_consistency(with_step(self.linear, step)).delta
-        root, columns, before = self._start
-        saved, n = root.save(), columns.shape[1] - 1
-        ticks = before.ticks(self.reading.period)
-        _set_clock(root, Clock(before.tick * (step / self.linear.step), before.start))
-        try:
-            scatter_state(root, columns)
-            for _ in range(STEPS):
-                root.advance(root.now, ticks, root.inputs[1])
-            after = connection_defects(root).reshape(-1, n + 1)
-        finally:
-            _set_clock(root, before)
-            root.restore(saved)
-        return float(np.linalg.norm(after[:, :n] - after[:, n:]))
+        root, columns = self._start
+        ticks = root.clock.ticks(self.reading.period)
+        with scaled_clock(root, step / self.linear.step):
+            return float(np.linalg.norm(defects_of_columns(root, columns, ticks, STEPS)))
 
     @cached_property
-    def _start(self) -> tuple[Level, Array, Clock] | None:
-        """A live level at its start, z there from unit states, and its clock; None: the start has a past."""
-        design = plan_tree(self.linear)
-        root = open_level(design, clock_of(design))
-        initialise(root, 0.0)
-        rings = [ring for level in levels_of(root) for rings in level.memory.rings for ring in rings]
-        if any(len(ring) > 1 or ring[-1][2] is not None for ring in rings):
-            return None
-        solution = exact_solution(self.linear)
-        here = exact_places(solution, root, tuple(list_cells(root)))
-        start = np.where(here.moving[:, None], 0.0, here.weights)
-        n = len(solution.x0)
-        return root, start @ np.vstack([np.eye(n, n + 1), np.ones((1, n + 1))]), root.clock
-
-
-def _set_clock(root: Any, clock: Clock) -> None:
-    for level in levels_of(root):
-        level.clock = level.memory.clock = clock
+    def _start(self) -> tuple[Level, Array] | None:
+        return open_at_unit_states(self.linear)
 
 
 Numbers: TypeAlias = tuple[float, ...]
