@@ -7,7 +7,8 @@ Out: an exception whose text a user can act on
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 
@@ -62,6 +63,21 @@ class ConvergenceError(HocketError):
 
 class InternalError(HocketError):
     """A fault of hocket's own: please report it."""
+
+
+def raise_faults(faults: Iterable[Fault]) -> None:
+    """Raise ScenarioError with all the faults, if there are any."""
+    if found := list(faults):
+        raise ScenarioError(found)
+
+
+@contextmanager
+def collect_faults(faults: list[Fault]) -> Iterator[None]:
+    """Add the faults of a ScenarioError to a list, so that they can be reported with others."""
+    try:
+        yield
+    except ScenarioError as error:
+        faults += error.faults
 
 
 def suggest_nearest(name: str, names: Iterable[str], listing: bool = True) -> str:

@@ -5,7 +5,6 @@ import pytest
 
 import hocket as hk
 from hocket.model.extrapolators import Latch
-from hocket.plan.verify.verifier import verify_plan
 from hocket.simulators.methods import ORDERS
 from hocket.simulators.ode import METHODS
 from hocket.simulators.state_space import StandIn
@@ -13,7 +12,7 @@ from hocket.simulators.wrappers.derivatives import Sloped
 from hocket.simulators.wrappers.feedthrough_probe import Reacting
 from hocket.simulators.wrappers.replay import Replay
 from hocket.simulators.wrappers.substeps import Substepped
-from hocket.testing import check_extrapolator, check_simulator
+from hocket.testing import check_extrapolator, check_orchestrator, check_simulator
 
 A = [[0.0, 1.0], [-2.0, -0.4]]
 B = [[0.0, 0.1], [1.0, 0.5]]
@@ -142,12 +141,14 @@ ORCHESTRATORS = [
     hk.GaussSeidel(),
     hk.GaussSeidel(["b", "a"]),
     hk.GaussSeidel([["a", "b"]], outputs="stale"),
+    hk.Iterate(),
+    hk.Iterate(hk.GaussSeidel(outputs="stale"), tolerance=None, at_most=2),
+    hk.Adaptive(),
+    hk.Multirate({"b": 2}),
+    hk.Asynchronous({"a": 2}),
 ]
 
 
 @pytest.mark.parametrize("orchestrator", ORCHESTRATORS, ids=str)
 def test_orchestrators_write_plans_that_verify_and_repeat(orchestrator):
-    scenario = level().scenario
-    plan = orchestrator.plan(scenario)
-    assert verify_plan(plan, scenario) == []
-    assert orchestrator.plan(scenario) == plan
+    check_orchestrator(orchestrator, level().scenario)

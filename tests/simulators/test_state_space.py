@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hocket.errors import ScenarioError
+from hocket.model.ports import Port
 from hocket.simulators.state_space import Gain, StateSpace, Sum
 
 
@@ -39,6 +40,15 @@ def test_numbers_of_any_kind_are_welcome():
     model = StateSpace(A=np.array([[1]]), B=[[Fraction(1, 2)]], x0=(True,), inputs=["u"])
     assert (model.A, model.B, model.x0) == (((1.0,),), ((0.5,),), (1.0,))
     assert StateSpace(A=[], B=[], C=np.zeros((0, 2)), D=()) == StateSpace()
+
+
+def test_outputs_keep_what_their_ports_say():
+    ports = [Port("on", type="boolean"), Port("level", "m", held=True)]
+    model = StateSpace(D=[[1.0], [0.0]], inputs=["u"], outputs=ports)
+    assert [(port.type, port.held, port.feedthrough) for port in model.outputs] == [
+        ("boolean", False, ("u",)),
+        ("real", True, ()),
+    ]
 
 
 def test_gains_are_numbers():

@@ -2,19 +2,37 @@
 # ruff: noqa: RUF012 - a simulator is handed more than it needs
 
 import math
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import count
+from typing import Protocol
 
 import numpy as np
 import pytest
 
+from hocket.model import protocols
+from hocket.model.composite import CapabilityRequest, OrchestratorTraits
 from hocket.model.extrapolators import Hermite, Hold, Nepce, Polynomial, interpolate_samples
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Sample
+from hocket.model.scenario import Scenario
+from hocket.orchestrators.jacobi import Jacobi
+from hocket.plan import Plan
 from hocket.simulators.ode import METHODS, Ode
 from hocket.simulators.python import Python
 from hocket.simulators.sources import Function, Table
 from hocket.simulators.state_space import StateSpace
-from hocket.testing import EXTRAPOLATOR_LAWS, LAWS, LawBroken, check_extrapolator, check_simulator
+from hocket.testing import (
+    CAPABILITY_LAWS,
+    EXTRAPOLATOR_LAWS,
+    LAWS,
+    ORCHESTRATOR_LAWS,
+    LawBroken,
+    check_extrapolator,
+    check_orchestrator,
+    check_simulator,
+)
 
 
 class Lag:
@@ -239,7 +257,33 @@ class Modest(Lag):
         return t + h
 
 
+class WishesNothing(Lag):
+    def prefers(self, t):
+        return 0.0
+
+
+class WishesAndMoves(Lag):
+    def prefers(self, t):
+        self.x += 1.0
+        return 0.1
+
+
+class Boundless(Lag):
+    def energy(self):
+        return math.inf
+
+
+class Spends(Lag):
+    def energy(self):
+        self.x *= 0.5
+        return self.x
+
+
 LIARS = {
+    WishesNothing: "prefers() returns a step above zero and changes nothing",
+    WishesAndMoves: "prefers() returns a step above zero and changes nothing",
+    Boundless: "energy() returns a finite number and changes nothing",
+    Spends: "energy() returns a finite number and changes nothing",
     Short: "there is a number for every output",
     Overshoots: "step() returns a time within the step",
     Impure: "output() is pure",
@@ -270,8 +314,185 @@ def test_a_law_catches_the_liar(liar):
     assert caught.value.law == LIARS[liar]
 
 
+class Tank:
+    """x' = u, with nothing declared; the liars below declare one thing."""
+
+    def start(self, t):
+        self.x = 1.0
+
+    def output(self, t, u):
+        return np.array([self.x])
+
+    def step(self, t, h, u):
+        self.x += h * u[0, 0] + (h**2 / 2 * u[1, 0] if len(u) > 1 else 0.0)
+        return t + h
+
+    def close(self):
+        """Hold nothing."""
+
+
+STEPS_ONLY = Capabilities(input_degree=1)
+
+
+class Declares:
+    """A model of such a simulator, with whatever attributes are given."""
+
+    inputs = (Port("u"),)
+    outputs = (Port("y"),)
+
+    def __init__(self, simulator=Tank, capabilities=STEPS_ONLY, **attributes):
+        self.simulator, self.capabilities = simulator, capabilities
+        vars(self).update(attributes)
+
+    def open(self):
+        return self.simulator()
+
+
+class WantsATime(Tank):
+    def ready(self, t):
+        """Nobody calls it like this."""
+
+
+class StandsStill(Tank):
+    waiting = False
+
+    def ready(self):
+        self.waiting = True
+
+    def step(self, t, h, u):
+        return t if self.waiting else super().step(t, h, u)
+
+
+class Hurries(Tank):
+    stop_time = None
+
+    def step(self, t, h, u):
+        return super().step(t, h, u if self.stop_time is None else 2.0 * u)
+
+
+class ReturnsAtOnce(Tank):
+    early = False
+
+    def step(self, t, h, u):
+        return t if self.early else super().step(t, h, u)
+
+
+class ReportsTheBeginning(Tank):
+    micro = None
+
+    def step(self, t, h, u):
+        if self.micro is not None:
+            self.micro(t, [self.x])
+        return super().step(t, h, u)
+
+
+class ReportsTooMuch(Tank):
+    micro = None
+
+    def step(self, t, h, u):
+        reached = super().step(t, h, u)
+        if self.micro is not None:
+            self.micro(reached, [self.x, self.x])
+        return reached
+
+
+class Writes(Tank):
+    def text(self, port):
+        return "no bytes"
+
+    def set_text(self, port, value):
+        """Take no notice."""
+
+
+class MixesColumns(Tank):
+    last_h = None
+
+    def start(self, t):
+        self.z = np.array([1.0])
+
+    def output(self, t, u):
+        return self.z
+
+    def step(self, t, h, u):
+        self.z = self.z + h * u[0].sum()
+        return t + h
+
+
+class Undecided(Tank):
+    settles = "perhaps"
+
+
+class Twin(Tank):
+    native = "compiled"
+
+
+def refuse_itself():
+    raise ValueError("its file is gone")
+
+
+TEXTS = {"texts": (("in",), ("out",))}
+PERIOD = "period is a time above zero, and without_period() leaves it out"
+SETTINGS = "stop_time and early are set before the start, and change no step"
+READY = "ready() leaves the initialisation, and no time passes"
+MICRO = "micro(t, y) is called after every micro step, if declared"
+ATTRIBUTES = "attributes that are declared are what they shall be"
+LYING_MODELS = [
+    (Declares(energy=[[1.0]]), "energy() returns a finite number and changes nothing", "energy() is missing"),
+    (
+        Declares(WantsATime),
+        "ready() leaves the initialisation, and no time passes",
+        "ready() raised TypeError",
+    ),
+    (Declares(StandsStill), "ready() leaves the initialisation, and no time passes", "reaches 0.0 s"),
+    (Declares(Hurries), SETTINGS, "a known end of the run changes the steps"),
+    (Declares(ReturnsAtOnce), SETTINGS, "with `early` a step from 0.0 s reaches 0.0 s"),
+    (Declares(capabilities=Capabilities(micro=True)), MICRO, "there is no attribute `micro`"),
+    (Declares(ReportsTheBeginning, Capabilities(micro=True)), MICRO, "reported at [0.0] s"),
+    (Declares(ReportsTooMuch, Capabilities(micro=True)), MICRO, "2 numbers for 1 outputs"),
+    (Declares(**TEXTS), "texts are bytes, one for each text port", "text() or set_text() is missing"),
+    (Declares(Writes, **TEXTS), "texts are bytes, one for each text port", "`out`, returned 'no bytes'"),
+    (
+        Declares(MixesColumns, Capabilities(input_degree=0)),
+        "z carries columns, each moving alone",
+        "as two columns to",
+    ),
+    (Declares(Twin), "native is an object of the native module", "`native` is 'compiled'"),
+    (Declares(check=refuse_itself), "check() finds nothing wrong", "ValueError: its file is gone"),
+    (Declares(period=0.1), PERIOD, "`period` is 0.1, expected a Fraction"),
+    (Declares(period=Fraction(1)), PERIOD, "without_period() is missing"),
+    (Declares(period=Fraction(1), without_period=Tank), PERIOD, "expected the same ports"),
+    (Declares(Undecided), ATTRIBUTES, "`settles` is 'perhaps', expected True or False"),
+    (Declares(step=0.1), ATTRIBUTES, "`step` is 0.1, expected a Fraction"),
+    (Declares(Writes, texts=("a", "b")), ATTRIBUTES, "expected the names of inputs and of outputs"),
+    (Declares(description={}), ATTRIBUTES, "expected a table of variables"),
+    (Declares(bookkeeping={"share"}), ATTRIBUTES, "expected names of ports"),
+    (Declares(model="inside"), ATTRIBUTES, "expected the model inside"),
+    (Declares(class_name=Tank), ATTRIBUTES, "expected a text"),
+    (Declares(path=None), ATTRIBUTES, "`path` is None, expected a text"),
+    (Declares(is_isolated="yes"), ATTRIBUTES, "expected True or False"),
+    (Declares(x0=[math.nan], method="rk4"), ATTRIBUTES, "expected finite numbers"),
+    (Declares(parameters={"a": 1}, values=()), ATTRIBUTES, "expected the same parameters"),
+]
+
+
+@pytest.mark.parametrize(("model", "law", "words"), LYING_MODELS)
+def test_a_law_catches_the_lying_model(model, law, words):
+    with pytest.raises(LawBroken, match=re.escape(words)) as caught:
+        check_simulator(model)
+    assert caught.value.law == law
+
+
 def test_every_law_has_a_liar():
-    assert set(LIARS.values()) == set(LAWS)
+    assert {*LIARS.values(), *(law for _, law, _ in LYING_MODELS)} == set(LAWS)
+
+
+def test_every_optional_capability_has_a_law():
+    """What a class in Python may have is checked when it is loaded."""
+    always = {"Simulator", "Model", "Extrapolator", "Variable", "VariableTable"}
+    of_classes = {"ClosableObject", "DeclaringClass"}
+    named = {name for name, each in vars(protocols).items() if Protocol in getattr(each, "__bases__", ())}
+    assert {each.__name__ for each in CAPABILITY_LAWS} == named - always - of_classes
+    assert set(CAPABILITY_LAWS.values()) <= set(LAWS.values())
 
 
 @dataclass(frozen=True)
@@ -442,3 +663,69 @@ def test_a_law_catches_the_lying_extrapolator(liar):
 
 def test_every_extrapolator_law_has_a_liar():
     assert set(EXTRAPOLATOR_LIARS.values()) == set(EXTRAPOLATOR_LAWS)
+
+
+class Alike(Jacobi):
+    """An honest algorithm of one's own; the liars change one thing."""
+
+    def needs(self, scenario):
+        yield CapabilityRequest("rollback", tuple(scenario.models), "steps are made again")
+
+
+class Idle(Alike):
+    def plan(self, scenario):
+        return Plan(())
+
+
+class Tosses(Alike):
+    turn = count()
+
+    def plan(self, scenario):
+        mode = "stale" if next(self.turn) % 2 else "consistent"
+        return replace(super().plan(scenario), outputs=mode)
+
+
+class SaysStale(Alike):
+    traits = OrchestratorTraits("parallel", outputs="stale")
+
+
+class NamesOthers(Alike):
+    traits = OrchestratorTraits("sequential", order=("a", "nobody"))
+
+
+class AsksOthers(Alike):
+    def needs(self, scenario):
+        yield CapabilityRequest("rollback", ("nobody",), "why not")
+
+
+class AsksForMore(Alike):
+    def needs(self, scenario):
+        yield CapabilityRequest("time travel", ("a",), "why not")
+
+
+class AsksWrongly(Alike):
+    def needs(self):
+        return ()
+
+
+PLAN, TRAITS, NEEDS = ORCHESTRATOR_LAWS
+ORCHESTRATOR_LIARS = {
+    Idle: (PLAN, "a body without instructions"),
+    Tosses: (PLAN, "another plan"),
+    SaysStale: (TRAITS, "'stale', and the plan leaves outputs consistent"),
+    NamesOthers: (TRAITS, "`nobody`, which is not a model"),
+    AsksOthers: (NEEDS, "`nobody`, which is not a model"),
+    AsksForMore: (NEEDS, "`time travel`, expected one of"),
+    AsksWrongly: (NEEDS, "needs(scenario) raised TypeError"),
+}
+
+
+@pytest.mark.parametrize("liar", ORCHESTRATOR_LIARS, ids=lambda liar: liar.__name__)
+def test_a_law_catches_the_lying_orchestrator(liar):
+    gain = StateSpace(D=[[0.5]], inputs=["u"], outputs=["y"])
+    scenario = Scenario({"a": gain, "b": Function(math.sin, ["y"])}, {"a.u": "b.y"})
+    check_orchestrator(Alike(), scenario)
+    law, words = ORCHESTRATOR_LIARS[liar]
+    with pytest.raises(LawBroken, match=re.escape(words)) as caught:
+        check_orchestrator(liar(), scenario)
+    assert caught.value.law == law

@@ -27,9 +27,9 @@ from hocket.engine.selection import bind_tables, choose_tables, keep_start_rows
 from hocket.errors import HocketError
 from hocket.files.bond_flows import KEEPS
 from hocket.model.bonds import Balance
-from hocket.model.composite import Composite, traits_of
+from hocket.model.composite import Composite, as_level, traits_of
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Polynomial
-from hocket.model.protocols import Array, Extrapolator
+from hocket.model.protocols import Array, Extrapolator, declared_energy
 from hocket.model.scenario import Scenario
 from hocket.model.units import Share
 from hocket.orchestrators import GaussSeidel, Iterate
@@ -410,7 +410,7 @@ def _candidate_remedies(composite: Composite) -> Iterator[tuple[str, LevelChange
 def _tells_slopes(level: PlanTree) -> bool:
     """Return whether inputs of the bonds of a level can follow the slopes of what drives them."""
     sources = (account.child for joint in level.wiring.bonds for account in (joint.given, joint.taken))
-    fresh = getattr(level.composite.orchestrator, "outputs", "stale") == "consistent"
+    fresh = traits_of(level.composite.orchestrator).outputs == "consistent"
     return fresh and all(level.wiring.models[child].capabilities.slopes for child in sources)
 
 
@@ -469,9 +469,9 @@ def _with_balance(level: Composite, form: Balance | None) -> Composite:
 def _declared_energy(scenario: Scenario, path: str) -> Any:
     """Return what the simulator with this port tells of its stored energy; None: nothing."""
     name, _, rest = path.partition(".")
-    model: Any = scenario.models.get(name)
-    inner = getattr(model, "scenario", None)
-    return _declared_energy(inner, rest) if inner else getattr(model, "energy", None)
+    model = scenario.models.get(name)
+    inner = as_level(model)
+    return _declared_energy(inner.scenario, rest) if inner else declared_energy(model)
 
 
 def balanced_leaves(composite: Composite) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 from hocket.analysis.posedness import hidden_ports, posedness
 from hocket.model.clock import format_duration
 from hocket.model.composite import Composite, algorithm_layers, traits_of
+from hocket.model.protocols import step_of
 from hocket.orchestrators.multirate import group_by_rate
 from hocket.plan import Adapt, Repeat, Restore, Solve, tries, walk
 from hocket.planning.planner import plan_tree
@@ -66,7 +67,7 @@ def _rates(levels: list[PlanTree]) -> set[Fraction]:
         step
         for level in levels
         for child, model in enumerate(level.wiring.models)
-        if child not in level.inner and isinstance(step := getattr(model, "step", None), Fraction)
+        if child not in level.inner and (step := step_of(model)) is not None
     }
     return own.union(*(_simulator_steps(level) for level in levels))
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from hocket.analysis.exact_placement import exact_places
 from hocket.analysis.exact_solution import exact_solution
+from hocket.analysis.linear_models import IdentifiedModel
 from hocket.analysis.linear_reading import Reading, advance_ticks, named_leaves, period_ticks, scatter_state
 from hocket.analysis.measure import Drawing, Measure, Rows
 from hocket.engine.initialise import initialise, levels_of
@@ -31,7 +32,7 @@ from hocket.files.plotting import Series, draw_series, new_figure, set_axes_titl
 from hocket.files.run_folder import SCENARIO, Run
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import value_at
-from hocket.model.protocols import Array
+from hocket.model.protocols import Array, state_count
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import Leaves, clock_of
 
@@ -111,7 +112,7 @@ def relative_consistency(
         )
     matrix = defects_from_columns(composite, k)
     if matrix is None:
-        count = sum(len(getattr(model, "x0", ())) for model in plan_tree(composite).leaves.wiring.models)
+        count = sum(state_count(model) or 0 for model in plan_tree(composite).leaves.wiring.models)
         if most is not None and count > most:
             raise ScenarioError(
                 f"it needs a start of the engine for each of {count:,} states",
@@ -122,7 +123,9 @@ def relative_consistency(
     leaves = named_leaves(composite)
     states = tuple(f"{name}.x{number + 1}" for name, model in leaves for number in range(len(model.x0)))
     inputs = tuple(link.target for link in leaf_connections(plan_tree(composite).leaves))
-    note = f"{ADVICE}; {FOREIGN}" if any(hasattr(model, "F") for _, model in leaves) else ADVICE
+    note = (
+        f"{ADVICE}; {FOREIGN}" if any(isinstance(model, IdentifiedModel) for _, model in leaves) else ADVICE
+    )
     return Consistency(delta, k, norm, inputs, states, matrix, note)
 
 

@@ -31,7 +31,7 @@ from hocket.files.plotting import Series
 from hocket.files.run_folder import Run
 from hocket.model.experiment import Experiment
 from hocket.model.extrapolators import Hold, Polynomial
-from hocket.model.protocols import Array
+from hocket.model.protocols import Array, method_of
 from hocket.model.units import conversion
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
@@ -151,7 +151,7 @@ def _is_covered(model: Any) -> bool:
     """Return whether all that a model does is exact, or done in steps that are shortened too."""
     if isinstance(model, Balanced) and model.linked:
         plain: Any = model.model
-        integrated = model.form == "inversion" and getattr(plain, "method", "exact") == "exact"
+        integrated = model.form == "inversion" and (method_of(plain) or "exact") == "exact"
         return isinstance(plain, StateSpace) and not integrated
     return isinstance(model, (StateSpace, Table, Csv, Function))
 

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from hocket.analysis.linear_models import InnerAttribute
+from hocket.analysis.linear_models import IgnoredTexts, InnerAttribute
 from hocket.analysis.linear_reading import (
     Reading,
     advance_ticks,
@@ -29,7 +29,7 @@ from hocket.analysis.linear_reading import (
 from hocket.analysis.root_search import find_minimum
 from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError, suggest_nearest
-from hocket.model.protocols import Array
+from hocket.model.protocols import Array, OutputDerivativeSimulator, hand_on
 from hocket.plan import Repeat
 
 Complex: TypeAlias = NDArray[np.complex128]
@@ -207,10 +207,10 @@ class DisturbanceModel:
     """Those named that have no state, so that nothing of their steps can change."""
 
 
-class _Tap:
+class _Tap(IgnoredTexts):
     """Stands before a live simulator: notes what it sees, and adds a disturbance to each new state."""
 
-    z = InnerAttribute()
+    z, last_h, size = InnerAttribute(), InnerAttribute(), InnerAttribute()
 
     def __init__(self, level: Level, child: int, simulator: Any):
         self.level, self.child, self.inner = level, child, simulator
@@ -218,9 +218,8 @@ class _Tap:
         self.first: int | None = None
         """The column of the first disturbance; None: only count."""
         self.own: Array = np.zeros((0, 0))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
+        self.start, self.output, self.close = simulator.start, simulator.output, simulator.close
+        hand_on(simulator, self, (OutputDerivativeSimulator,))
 
     def step(self, t: float, h: float, u: Array) -> float:
         """Step, and note; each call disturbs in columns of its own."""

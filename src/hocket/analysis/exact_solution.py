@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.linear_models import Tangent
+from hocket.analysis.linear_models import IdentifiedModel, Tangent
 from hocket.analysis.linear_reading import named_leaves
 from hocket.analysis.source_playback import PlayedSource, played_sources
 from hocket.coupling.graph import strong_components
@@ -22,9 +22,10 @@ from hocket.coupling.wiring import CONSTANT
 from hocket.engine.algebraic_loops import no_solution
 from hocket.errors import ScenarioError
 from hocket.model.composite import Composite
-from hocket.model.protocols import Array
+from hocket.model.protocols import Array, state_count
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
+from hocket.simulators.state_space import StateSpace
 
 SINGULAR = 1e-12
 """A loop whose gain is this close to one has no single solution."""
@@ -201,19 +202,24 @@ _System = tuple[Array, Array, Array, Array, Array, Array, Array]
 
 def leaf_system(name: str, model: Any) -> _System:
     """Return a linear leaf by itself: A, B, C, D, x0, rate and shift."""
-    n, m, p = len(getattr(model, "x0", ())), len(model.inputs), len(model.outputs)
-    sizes = {"x0": n, "rate": n, "shift": p}
-    constants = [np.array(getattr(model, key, np.zeros(size)), dtype=float) for key, size in sizes.items()]
-    if hasattr(model, "A"):
+    n, m, p = state_count(model) or 0, len(model.inputs), len(model.outputs)
+    rate, shift = _constant_terms(model)
+    if isinstance(model, (StateSpace, Tangent)):
         shapes = zip("ABCD", ((n, n), (n, m), (p, n), (p, m)), strict=True)
         A, B, C, D = (np.array(getattr(model, key), dtype=float).reshape(shape) for key, shape in shapes)
-    elif hasattr(model, "F"):
-        A, B, rate = _continuous_system(name, model, constants[1])
-        C, D, constants[1] = model.C[:p], model.D[0][:p], rate
+    elif isinstance(model, IdentifiedModel):
+        A, B, rate = _continuous_system(name, model, rate)
+        C, D = model.C[:p], model.D[0][:p]
     else:
         raise ScenarioError(f"`{name}` is not linear", expected="linear models: see `linearise`")
-    x0, rate, shift = constants
-    return A, B, C, D, x0, rate, shift[:p]
+    return A, B, C, D, np.array(model.x0, dtype=float), rate, shift[:p]
+
+
+def _constant_terms(model: Any) -> tuple[Array, Array]:
+    """Return what is added to the rate of the state and to the outputs: nothing for what is linear itself."""
+    if isinstance(model, (Tangent, IdentifiedModel)):
+        return np.array(model.rate, dtype=float), np.array(model.shift, dtype=float)
+    return np.zeros(state_count(model) or 0), np.zeros(len(model.outputs))
 
 
 def _continuous_system(name: str, model: Any, rate: Array) -> tuple[Array, Array, Array]:
@@ -349,13 +355,13 @@ def _read_device(level: PlanTree) -> SampledDevice:
     name, period = level.name(0), level.composite.step
     if len(level.wiring.models) != 1 or level.inner:
         raise ScenarioError(f"`{level.path}` is sampled, and what is in it is more than one simulator")
-    n, m, p = len(getattr(model, "x0", ())), len(model.inputs), len(model.outputs)
-    rate, shift = (getattr(model, key, np.zeros(size)) for key, size in (("rate", n), ("shift", p)))
-    if hasattr(model, "F") and model.h == period:
+    n, m, p = state_count(model) or 0, len(model.inputs), len(model.outputs)
+    rate, shift = _constant_terms(model)
+    if isinstance(model, IdentifiedModel) and model.h == period:
         return SampledDevice(
             name, period, model.F, model.G[0], model.C[:p], model.D[0][:p], rate, shift[:p], model.x0
         )
-    if hasattr(model, "D") and not n:
+    if isinstance(model, (StateSpace, Tangent, IdentifiedModel)) and not n:
         D = np.array(model.D, dtype=float).reshape(p, m)
         none = np.zeros((0, 0)), np.zeros((0, m)), np.zeros((p, 0))
         return SampledDevice(name, period, *none, D, np.zeros(0), np.asarray(shift), np.zeros(0))

@@ -30,7 +30,7 @@ from hocket.analysis.pulse_responses import (
     responses_agree,
 )
 from hocket.errors import HocketError
-from hocket.model.protocols import Array, Model
+from hocket.model.protocols import Array, Model, described_variables
 
 GAP = 2.0
 """A singular value so many times the next one may be the last that tells of a state; a test decides."""
@@ -457,6 +457,6 @@ def _predicted_motion(tried: _Realisation, count: int) -> Array:
 
 def _input_scales(model: Model, u: Array) -> Array:
     """Return the size of each input: its value, its nominal value, or one."""
-    known = getattr(getattr(model, "description", None), "by_name", {})
-    nominal = [getattr(known.get(port.name), "nominal", None) or 1.0 for port in model.inputs]
+    known = described_variables(model)
+    nominal = [(port.name in known and known[port.name].nominal) or 1.0 for port in model.inputs]
     return np.maximum(np.abs(u), np.abs(nominal)) if len(u) else np.zeros(0)

@@ -19,7 +19,7 @@ from hocket.model.clock import format_duration
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import shift_origin
 from hocket.model.ports import Port
-from hocket.model.protocols import Array, Capabilities, Model
+from hocket.model.protocols import Array, Capabilities, Model, text_ports
 from hocket.planning.parameters import leaves, with_leaves
 from hocket.simulators.methods import Maps, MethodName, micro_steps
 from hocket.simulators.state_space import StateSpace, StateSpaceSimulator
@@ -49,8 +49,7 @@ class ModelStandIn:
     @property
     def texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Strings and binaries are wired as they were, and not carried: no linear model has them."""
-        texts: tuple[tuple[str, ...], tuple[str, ...]] = getattr(self.stands_for, "texts", ((), ()))
-        return texts
+        return text_ports(self.stands_for)
 
 
 class IgnoredTexts:

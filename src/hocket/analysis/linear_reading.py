@@ -19,16 +19,18 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from hocket.analysis.linear_models import ModelStandIn
 from hocket.coupling.wiring import OWN
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.opening import open_level
 from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError
 from hocket.model.composite import Composite
-from hocket.model.protocols import Array
+from hocket.model.protocols import Array, last_micro_step
 from hocket.plan import Repeat
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, clock_of
+from hocket.simulators.state_space import StateSpace
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,7 @@ def time_layout(root: Level) -> tuple[Any, ...]:
         found += [base - now for child, base in enumerate(level.memory.base) if any(drives[child])]
         own = (level.inputs, level.offered) if level is not root and level.starts else ()
         found += [tick - now for tick, _ in own]
-        found += [getattr(simulator, "last_h", None) for simulator in level.children]
+        found += map(last_micro_step, level.children)
     return tuple(found)
 
 
@@ -322,4 +324,4 @@ def _check_all_linear(composite: Composite) -> None:
 
 def is_linear(model: Any) -> bool:
     """Return whether simulators of the model carry rows: they have a `z`."""
-    return hasattr(model, "A") or hasattr(model, "stands_for")
+    return isinstance(model, (StateSpace, ModelStandIn))

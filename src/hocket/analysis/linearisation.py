@@ -36,6 +36,7 @@ from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.methods import ORDERS, MethodName
 from hocket.simulators.ode import Ode
 from hocket.simulators.sources import Csv, Function, Table
+from hocket.simulators.state_space import StateSpace
 
 NUDGE = float(np.finfo(float).eps) ** (1 / 3)
 """Where central differences err least."""
@@ -128,7 +129,7 @@ def _call_function(function: Callable[..., Any], t: float, x: Array, u: Array, c
 
 def tangent_of_fmu(model: Fmu, place: OperatingPoint) -> TangentFit:
     """Return the tangent of a model exchange FMU, from its directional derivatives or from differences."""
-    live = getattr(place.simulator, "live", place.simulator)
+    live = place.simulator
     if model.description.event_indicators:
         moved = BlackBoxBench(place).run([np.zeros((place.powers, len(place.u)))] * ALONE)
     A, B, C, D = live.jacobian(float(place.t), place.u[np.newaxis])
@@ -393,7 +394,7 @@ def parse_seconds(duration: Duration, where: str) -> Fraction:
 
 
 def _exact_leaf(path: str, model: Any) -> LinearisedLeaf:
-    return LinearisedLeaf(path, "exact", 0.0, len(getattr(model, "A", ())))
+    return LinearisedLeaf(path, "exact", 0.0, len(model.A) if isinstance(model, (StateSpace, Tangent)) else 0)
 
 
 def _linearise_leaf(

@@ -16,13 +16,14 @@ from hocket.coupling.wiring import OWN, Drive
 from hocket.files.wording import describe_extrapolation
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import Hold
+from hocket.model.protocols import bookkeeping_ports
 from hocket.plan.plan import NoteKind
 from hocket.plan.verify.verifier import InputDelay, find_delays
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 
 
-def bookkeeping_ports(level: PlanTree) -> frozenset[str]:
+def bookkeeping_paths(level: PlanTree) -> frozenset[str]:
     """Return the ports inside a level that only balanced bonds want, as `motor.share`."""
     every = ((name, hidden_ports(level, child)) for child, name in enumerate(level.wiring.names))
     return frozenset(f"{name}.{port}" for name, ports in every for port in ports)
@@ -31,9 +32,8 @@ def bookkeeping_ports(level: PlanTree) -> frozenset[str]:
 def hidden_ports(level: PlanTree, child: int) -> frozenset[str]:
     """Return the ports of a child that only balanced bonds want; a level has those that lead inside."""
     if child in level.inner:
-        return bookkeeping_ports(level.inner[child])
-    found: frozenset[str] = getattr(level.wiring.models[child], "bookkeeping", frozenset())
-    return found
+        return bookkeeping_paths(level.inner[child])
+    return bookkeeping_ports(level.wiring.models[child])
 
 
 def delayed_inputs(level: PlanTree) -> Iterator[tuple[int, int, Drive, InputDelay]]:

@@ -174,7 +174,7 @@ def has_iteration(composite: Composite) -> bool:
 
 
 def _output_mode(level: Composite) -> str:
-    return str(getattr(level.orchestrator, "outputs", ""))
+    return traits_of(level.orchestrator).outputs or ""
 
 
 def _innermost_algorithm(level: Composite) -> Any:

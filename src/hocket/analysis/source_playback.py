@@ -116,7 +116,7 @@ def with_sources(composite: Composite, stop: Duration, start: Duration = 0) -> C
     sampled = {level.path for level in plan_tree(composite).levels() if level.composite.sampled}
     changed: dict[str, Model] = {}
     for path, model in leaves(composite):
-        original = getattr(model, "stands_for", model)
+        original = model.stands_for if isinstance(model, ModelStandIn) else model
         if path.rpartition(".")[0] in sampled:
             continue  # it moves by its period, and its stand-in does so too
         known = isinstance(original, (Table, Csv, Function))

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from hocket.analysis.linear_models import Tangent
-from hocket.analysis.linear_reading import is_linear, named_leaves, read_linear
+from hocket.analysis.linear_models import IdentifiedModel, Tangent
+from hocket.analysis.linear_reading import named_leaves, read_linear
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.stability import MARGIN, spectrum
 from hocket.coupling.graph import strong_components
@@ -32,6 +32,7 @@ from hocket.orchestrators.jacobi import Jacobi
 from hocket.planning.parameters import with_leaves
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
+from hocket.simulators.state_space import StateSpace
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,7 +394,7 @@ def _check_static_linear(composite: Composite) -> None:
     faults = [
         Fault(f"`{name}` is not linear", name, "models with matrices A, B, C and D")
         for name, model in named_leaves(composite)
-        if not (is_linear(model) and hasattr(model, "D"))
+        if not isinstance(model, (StateSpace, Tangent, IdentifiedModel))
     ]
     if faults:
         raise ScenarioError(faults)

@@ -29,7 +29,7 @@ from hocket.model.composite import Composite
 from hocket.model.composite import levels as levels_of
 from hocket.model.experiment import Experiment
 from hocket.model.ports import Port
-from hocket.model.protocols import Model
+from hocket.model.protocols import Model, is_isolated, method_of, origin_of, period_of, state_count, step_of
 from hocket.planning.planner import plan_tree
 from hocket.planning.prepare import without_constraints
 from hocket.planning.tree import PlanTree
@@ -110,16 +110,16 @@ def _level_facts(composite: Composite, level: PlanTree, around: PlanTree | None)
 def _model_facts(model: Model) -> Iterator[str]:
     """Yield what is worth knowing about a model: its type, its method and order, what it can do."""
     able = model.capabilities
-    method, step, period = (getattr(model, name, None) for name in ("method", "step", "period"))
+    method, step, period = method_of(model), step_of(model), period_of(model)
     yield wording.model_type(model)
     bare = innermost_model(model)
     if isinstance(bare, Fmu):
         method = f"model exchange by {bare.method}" if bare.exchange else "co-simulation"
-    names = (str(getattr(model, name)) for name in ("class_name", "path") if hasattr(model, name))
-    yield from (Path(name).name if os.path.isabs(name) else name for name in names)
-    yield from ["isolated"] if getattr(model, "is_isolated", False) else []
-    stateless = getattr(model, "x0", None) == ()
-    yield from ["no state"] if stateless else [str(method)] if method else []
+    origin = origin_of(model)
+    yield from [Path(origin).name if os.path.isabs(origin) else origin] if origin else []
+    yield from ["isolated"] if is_isolated(model) else []
+    stateless = state_count(model) == 0
+    yield from ["no state"] if stateless else [method] if method else []
     yield from [f"order {able.order}"] if able.order is not None and not stateless else []
     yield from [f"steps of {format_duration(step)}"] if step else []
     yield from [f"sampled every {format_duration(period)}"] if period else []

@@ -13,8 +13,8 @@ from typing import Any
 
 from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import OWN, Drive, Wiring, wire_unchecked
-from hocket.model.composite import Composite, as_level
-from hocket.model.protocols import Model
+from hocket.model.composite import Composite, as_level, traits_of
+from hocket.model.protocols import Model, wrapped_model
 from hocket.model.scenario import Scenario
 
 Node = tuple[int, int]
@@ -145,7 +145,7 @@ def feedthrough_graph(scenario: Scenario, at_start: bool = False) -> Feedthrough
 
 
 def _holds_level(model: object) -> bool:
-    return as_level(model) is not None or as_level(getattr(model, "model", None)) is not None
+    return as_level(model) is not None or as_level(wrapped_model(model)) is not None
 
 
 def _annotate_model(model: Any) -> Model:
@@ -157,9 +157,8 @@ def _annotate_model(model: Any) -> Model:
 def _annotate_level(level: Composite) -> Composite:
     """Return a level whose outputs depend on whatever reaches them through re-evaluated levels."""
     scenario = with_direct_feedthrough(level.scenario)
-    modes = (getattr(level.orchestrator, "outputs", ""), getattr(level.orchestrator, "inputs", ""))
     wiring = wire_unchecked(scenario)
-    if "stale" in modes or "delayed" in modes or len(wiring.outputs) != len(scenario.outputs):
+    if traits_of(level.orchestrator).is_delayed or len(wiring.outputs) != len(scenario.outputs):
         return level.with_scenario(scenario)
     outputs = [
         replace(port, feedthrough=tuple(scenario.inputs[number].name for number in reach))

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model import registry
-from hocket.model.composite import as_level
+from hocket.model.composite import as_level, is_sampled
 from hocket.model.extrapolators import Hold, Latch
 from hocket.model.memo import Memo
 from hocket.model.ports import Port
-from hocket.model.protocols import Extrapolator, Model
+from hocket.model.protocols import Extrapolator, Model, described_variables, is_extrapolator, text_ports
 from hocket.model.scenario import Connection, Scenario
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def wire(scenario: Scenario, extrapolation: Extrapolator | None = None) -> Wirin
     if extrapolation is None:
         return wiring
 
-    sampled = [getattr(model, "sampled", False) for model in wiring.models]
+    sampled = [is_sampled(model) for model in wiring.models]
 
     def with_extrapolation(drive: Drive | None, child: int, port: int) -> Drive | None:
         if drive is None or drive.extrapolation is not None or drive.child == OWN:
@@ -230,7 +230,7 @@ class _Names:
         """Return child and number of a text port; None where the path leads to none."""
         owner, _, port = path.partition(".")
         child = self.number.get(owner, OWN)
-        names = () if child == OWN else getattr(self.models[child], "texts", ((), ()))[source]
+        names = () if child == OWN else text_ports(self.models[child])[source]
         return (child, names.index(port)) if port in names else None
 
     def text_drive(self, connection: Connection, where: str) -> TextDrive | None:
@@ -265,8 +265,7 @@ class _Names:
     def _text_type(self, path: str) -> str:
         """Return whether a text is a string or a binary; empty if its model does not tell."""
         owner, _, port = path.partition(".")
-        described = getattr(self.models[self.number[owner]], "description", None)
-        known = getattr(described, "by_name", {})
+        known = described_variables(self.models[self.number[owner]])
         return str(known[port].type) if port in known else ""
 
     def ends_of(self, connection: Connection, where: str) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -306,7 +305,7 @@ class _Names:
                 chosen = registry.look_up("extrapolators", chosen)
             except ScenarioError as error:
                 raise ScenarioError([replace(error.faults[0], where=where)]) from None
-        if chosen is not None and not hasattr(chosen, "fit"):
+        if chosen is not None and not is_extrapolator(chosen):
             hint = suggest_nearest(str(chosen), registry.names("extrapolators"))
             raise ScenarioError(f"`{chosen!r:.40}` is not an extrapolation", where, "", hint)
         if chosen is not None and chosen.degree > 0 and entry.discrete:

@@ -22,7 +22,14 @@ from hocket.engine.reference.rollback import normalise_ticks
 from hocket.engine.simulator_calls import blame, not_finite, output_array
 from hocket.errors import ConvergenceError
 from hocket.model.extrapolators import interpolate_samples, shift_origin, value_at
-from hocket.model.protocols import Array, Sample, Simulator
+from hocket.model.protocols import (
+    Array,
+    Sample,
+    Simulator,
+    has_initialisation,
+    settles_at_start,
+    wants_stop_time,
+)
 from hocket.plan import first_part
 from hocket.plan.messages import Post
 from hocket.planning.tree import Leaves, PlanTree, window_degree, window_obstacles
@@ -197,7 +204,7 @@ def initialise(root: Level, t: float, stop: float | None = None) -> None:
     levels = {level.path: level for level in levels_of(root)}
     simulators = [levels[path].children[child] for path, child in leaves.places]
     for name, simulator in zip(leaves.wiring.names, simulators, strict=True):
-        if hasattr(simulator, "stop_time"):
+        if wants_stop_time(simulator):
             simulator.stop_time = stop
         with blame(name, "start", t):
             simulator.start(t)
@@ -307,7 +314,7 @@ def consistent_outputs(
         """Give the final inputs to those whose initial state may depend on them; name what that changes."""
         names = []
         for leaf, simulator in enumerate(simulators):
-            if not (wiring.models[leaf].inputs and getattr(simulator, "settles", False)):
+            if not (wiring.models[leaf].inputs and settles_at_start(simulator)):
                 continue
             before = y[leaf]
             read_leaf(leaf)
@@ -318,7 +325,7 @@ def consistent_outputs(
         return names
 
     evaluate()
-    waiting = [leaf for leaf, simulator in enumerate(simulators) if hasattr(simulator, "ready")]
+    waiting = [(leaf, each) for leaf, each in enumerate(simulators) if has_initialisation(each)]
     for _ in range(SETTLING):
         unsettled = update_states()
         if unsettled:
@@ -326,9 +333,9 @@ def consistent_outputs(
             continue
         if not waiting:
             break
-        for leaf in waiting:  # all agree: initialisation is left together
+        for leaf, simulator in waiting:  # all agree: initialisation is left together
             with blame(wiring.names[leaf], "start", t):
-                simulators[leaf].ready()  # type: ignore[attr-defined]
+                simulator.ready()
         waiting = []
     else:
         raise ConvergenceError(

@@ -22,7 +22,7 @@ from hocket.engine.reference.level import Level
 from hocket.engine.rows import Column, Rows
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model.clock import Clock, format_duration
-from hocket.model.protocols import Array
+from hocket.model.protocols import Array, bookkeeping_ports
 from hocket.planning.tree import PlanTree
 from hocket.simulators.constraint import Coupler, gap_names
 from hocket.simulators.fmu.variables import INDICES
@@ -76,7 +76,7 @@ def choose_tables(
         for child, model in enumerate(level.wiring.models):
             prefix = level.name(child)
             outputs: list[Column] = []
-            hidden: frozenset[str] = getattr(model, "bookkeeping", frozenset())
+            hidden = bookkeeping_ports(model)
             for is_input, ports in ((False, model.outputs), (True, model.inputs)):
                 for index, port in enumerate(ports):
                     if child in level.inner and "." in port.name:

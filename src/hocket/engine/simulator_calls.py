@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hocket.errors import HocketError, SimulatorError
-from hocket.model.protocols import Array, Model
+from hocket.model.protocols import Array, Model, bookkeeping_ports
 
 
 class EarlyError(SimulatorError):
@@ -79,7 +79,7 @@ def _raising_line(error: Exception) -> str:
 def not_finite(name: str, model: Model, port: int, value: float, t: float) -> SimulatorError:
     """Return the error for an output that is NaN or infinite; ports that only bonds want have no name."""
     output = model.outputs[port].name
-    hidden = output in getattr(model, "bookkeeping", ())
+    hidden = output in bookkeeping_ports(model)
     return SimulatorError(
         f"the energy that `{name}` hands over is {value}" if hidden else f"`{name}.{output}` is {value}",
         where=f"output at t = {t!r} s",

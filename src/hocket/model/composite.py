@@ -6,27 +6,35 @@ Out: a Composite: frozen data; it is planned and opened elsewhere
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 from hocket.errors import ScenarioError
 from hocket.model import registry
 from hocket.model.arguments import set_fields
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.ports import Port
-from hocket.model.protocols import Capabilities, Extrapolator, Simulator
+from hocket.model.protocols import Capabilities, Extrapolator, Simulator, is_extrapolator
 from hocket.model.scenario import Scenario
 
 StartMode: TypeAlias = Literal["window", "cold"]
+OutputsMode: TypeAlias = Literal["stale", "consistent"]
+InputsMode: TypeAlias = Literal["clean", "delayed"]
 
 
+@runtime_checkable
 class Orchestrator(Protocol):
     """Writes the plan of a level: pure, starts nothing."""
 
     def plan(self, scenario: Scenario) -> Any:
         """Return the Plan (hocket.plan) of one step of the level."""
+
+
+def is_orchestrator(given: object) -> TypeGuard[Orchestrator]:
+    """Return whether an object, not a class, writes plans."""
+    return not isinstance(given, type) and isinstance(given, Orchestrator)
 
 
 Schedule: TypeAlias = Literal["parallel", "sequential", "multirate", "asynchronous"]
@@ -54,6 +62,15 @@ class OrchestratorTraits:
     """Whether steps are of any length up to that of the level."""
     first: Fraction = Fraction(1)
     """The part of the level's step that a run begins with."""
+    outputs: OutputsMode | None = None
+    """Whether outputs are evaluated again after the exchange; None: only its plan says."""
+    inputs: InputsMode | None = None
+    """When a new input from outside begins to act; None: only its plan says."""
+
+    @property
+    def is_delayed(self) -> bool:
+        """Whether it says that outputs are stale, or that inputs from outside act a step late."""
+        return self.outputs == "stale" or self.inputs == "delayed"
 
     @property
     def is_explicit(self) -> bool:
@@ -138,8 +155,8 @@ class Composite:
         if length <= 0:
             what = f"the step {format_duration(length)} is not positive"
             raise ScenarioError(what, where="step", expected="a step above zero")
-        extrapolation = _resolve_word(extrapolation, "extrapolators", "extrapolation", "fit")
-        orchestrator = _resolve_word(orchestrator, "orchestrators", "orchestrator", "plan")
+        extrapolation = _resolve_word(extrapolation, "extrapolators", "extrapolation", is_extrapolator)
+        orchestrator = _resolve_word(orchestrator, "orchestrators", "orchestrator", is_orchestrator)
         if start not in ("window", "cold"):
             raise ScenarioError(f"`start` cannot be {start!r}", "start", '"window" or "cold"')
         set_fields(
@@ -196,6 +213,11 @@ def as_level(model: object) -> Composite | None:
     return model if isinstance(model, Composite) else None
 
 
+def is_sampled(model: object) -> bool:
+    """Return whether a model is a sampled level."""
+    return isinstance(model, Composite) and model.sampled
+
+
 def levels(level: Composite, prefix: str = "", sampled: bool = True) -> Iterator[tuple[str, Composite]]:
     """Yield a level and those inside, each with its path and a dot; without what is `sampled`, if asked."""
     yield prefix, level
@@ -205,11 +227,11 @@ def levels(level: Composite, prefix: str = "", sampled: bool = True) -> Iterator
             yield from levels(inner, f"{prefix}{name}.", sampled)
 
 
-def _resolve_word(given: Any, kind: registry.Kind, key: str, method: str) -> Any:
+def _resolve_word(given: Any, kind: registry.Kind, key: str, is_one: Callable[[object], bool]) -> Any:
     """Return what a word stands for, or the thing itself."""
     if isinstance(given, str):
         return registry.look_up(kind, given)
-    if isinstance(given, type) or not hasattr(given, method):
+    if not is_one(given):
         words = ", ".join(f'"{word}"' for word in registry.names(kind))
         raise ScenarioError(
             f"`{given!r:.60}` is not an {key}", key, f"an object such as `Jacobi()`, or {words}"

@@ -217,7 +217,8 @@ class _EquationParser:
                 hint = f"`{name}` takes one number" if name in FUNCTIONS else suggest_nearest(name, FUNCTIONS)
                 raise ScenarioError(f"`{self.words(node)}` cannot be evaluated", self.where, "", hint)
         what = f"`{self.words(node)}` has no place in an equation"
-        hint = "powers are written with `**`" if isinstance(getattr(node, "op", None), ast.BitXor) else ""
+        is_power = isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitXor)
+        hint = "powers are written with `**`" if is_power else ""
         raise ScenarioError(what, self.where, "numbers, ports, + - * / **, " + ", ".join(FUNCTIONS), hint)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
@@ -249,12 +250,14 @@ def native_twin(simulator: object) -> Any:
 class LinearSimulator(Simulator, Protocol):
     """A simulator whose state is a column, so that it can be read as a matrix.
 
-    The linear reading sets `z` to a matrix and steps all its columns at once. `last_h` is the length of the
+    The linear reading sets `z` to a matrix and steps all its columns at once. The first `size` of its numbers
+    are states, those behind them the history of a multistep method. `last_h` is the length of the
     last micro step in seconds, where a multistep method has a history, and None at the start. Where it is
     missing the simulator is identified or linearised first.
     """
 
     z: Array
+    size: int
     last_h: float | None
 
 
@@ -262,6 +265,12 @@ def linear_state(simulator: object) -> Array:
     """Return the state of a linear simulator; empty for any other."""
     state: Array = getattr(simulator, "z", np.zeros(0))
     return state
+
+
+def last_micro_step(simulator: object) -> float | None:
+    """Return the length of the last micro step of a linear simulator in seconds; None: not known."""
+    length: float | None = getattr(simulator, "last_h", None)
+    return length
 
 
 class Model(Protocol):
@@ -340,7 +349,7 @@ class SteppedModel(Model, Protocol):
 def step_of(model: object) -> Fraction | None:
     """Return the step of a model of its own, in seconds; None: it has none."""
     step = getattr(model, "step", None)
-    return step if isinstance(step, Fraction) else None
+    return step if step is not None and isinstance(step, Fraction) else None
 
 
 class TextModel(Model, Protocol):
@@ -394,7 +403,7 @@ class DescribedModel(Model, Protocol):
 
 def described_variables(model: object) -> Mapping[str, Variable]:
     """Return the variables that a model describes, by their names."""
-    description: VariableTable | None = getattr(model, "description", None)
+    description: VariableTable | None = getattr(_innermost(model), "description", None)
     return {} if description is None else description.by_name
 
 
@@ -437,7 +446,7 @@ _NO_PORTS: frozenset[str] = frozenset()
 
 
 class WrapperModel(Model, Protocol):
-    """A model around another one.
+    """A model around another one: it is made from the same code or file, and has the same description.
 
     Passes look into it, and put it around a changed model with `dataclasses.replace(wrapper, model=changed)`.
     """
@@ -451,6 +460,12 @@ def wrapped_model(model: object) -> Model | None:
     """Return the model inside a wrapper; None: it is not one."""
     inside: Model | None = getattr(model, "model", None)
     return inside
+
+
+def _innermost(model: object) -> object:
+    while (inside := wrapped_model(model)) is not None:
+        model = inside
+    return model
 
 
 class ClassModel(Model, Protocol):
@@ -471,7 +486,8 @@ class FileModel(Model, Protocol):
 
 def origin_of(model: object) -> str:
     """Return the code or file that a model is made from; empty: neither."""
-    return str(getattr(model, "class_name", "") or getattr(model, "path", ""))
+    bare = _innermost(model)
+    return str(getattr(bare, "class_name", "") or getattr(bare, "path", ""))
 
 
 class IsolatedModel(Model, Protocol):
@@ -484,7 +500,7 @@ class IsolatedModel(Model, Protocol):
 
 def is_isolated(model: object) -> bool:
     """Return whether simulators of a model live in processes of their own."""
-    return bool(getattr(model, "is_isolated", False))
+    return bool(getattr(_innermost(model), "is_isolated", False))
 
 
 class IntegratedModel(Model, Protocol):
@@ -502,10 +518,10 @@ class IntegratedModel(Model, Protocol):
         """The integration method, such as "rk4"."""
 
 
-def initial_state(model: object) -> Sequence[float] | None:
-    """Return the initial state of a model that hocket integrates; None: it has its own solver."""
+def state_count(model: object) -> int | None:
+    """Return the number of states of a model that hocket integrates; None: it has its own solver."""
     x0: Sequence[float] | None = getattr(model, "x0", None)
-    return x0
+    return None if x0 is None else len(x0)
 
 
 def method_of(model: object) -> str | None:
@@ -532,6 +548,46 @@ class ParameterModel(Model, Protocol):
 def has_parameters(model: object) -> TypeGuard[ParameterModel]:
     """Return whether a model has named parameters."""
     return hasattr(model, "values") and isinstance(getattr(model, "parameters", None), dict)
+
+
+class ClosableObject(Protocol):
+    """An object of a class of one's own that holds something, such as a file.
+
+    Its simulator calls it last, also after a failure. Where it is missing there is nothing to let go of.
+    """
+
+    def close(self) -> None:
+        """Let go of everything held."""
+
+
+def can_close(given: object) -> TypeGuard[ClosableObject]:
+    """Return whether an object has close()."""
+    return hasattr(given, "close")
+
+
+class DeclaringClass(Protocol):
+    """A class of one's own that `Python` makes a model of: its attributes say what its methods cannot.
+
+    They are read once, when the class is loaded. None, or where one is missing: no ports, direct feedthrough
+    from every input that output() is given, and for the rest the default of the field of `Capabilities`.
+    """
+
+    inputs: Any
+    """Its input ports, such as ["force [N] = 0"]."""
+    outputs: Any
+    """Its output ports, such as ["x [m]"]."""
+    feedthrough: Mapping[str, Sequence[str]] | None
+    """The inputs that each output directly depends on; an output that is left out depends on none."""
+    order: int | None
+    input_degree: int | None
+    variable_step: bool
+    stops_early: bool
+
+
+def class_declarations(cls: type) -> dict[str, Any]:
+    """Return what a class says by its attributes, without those that are None."""
+    found = declarations(cls, DeclaringClass)
+    return {name: value for name, value in found.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -574,10 +630,16 @@ def is_extrapolator(given: object) -> TypeGuard[Extrapolator]:
     return not isinstance(given, type) and hasattr(given, "fit")
 
 
+@cache
 def members_of(protocol: type) -> tuple[str, ...]:
     """Return the names of the methods and attributes that a protocol asks for, without those it inherits."""
     own = {**vars(protocol).get("__annotations__", {}), **vars(protocol)}
     return tuple(name for name in own if not name.startswith("_"))
+
+
+def declarations(given: object, protocol: type) -> dict[str, Any]:
+    """Return those members of a protocol that an object or a class has, by their names."""
+    return {name: getattr(given, name) for name in members_of(protocol) if hasattr(given, name)}
 
 
 def provides(given: object, protocol: type) -> bool:
@@ -585,9 +647,17 @@ def provides(given: object, protocol: type) -> bool:
     return all(hasattr(given, name) for name in members_of(protocol))
 
 
-def hand_on(source: object, target: object, protocols: Sequence[type]) -> None:
+def hand_on(source: object, target: object, protocols: tuple[type, ...]) -> None:
     """Give an object those capabilities of another one that are named here, where that one has them."""
-    for protocol in protocols:
-        if provides(source, protocol):
-            for name in members_of(protocol):
+    for names in _member_lists(protocols):
+        for name in names:
+            if not hasattr(source, name):
+                break
+        else:
+            for name in names:
                 setattr(target, name, getattr(source, name))
+
+
+@cache
+def _member_lists(protocols: tuple[type, ...]) -> list[tuple[str, ...]]:
+    return [members_of(protocol) for protocol in protocols]

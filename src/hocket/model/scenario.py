@@ -18,7 +18,7 @@ from hocket.model.bonds import Bond, named_bonds
 from hocket.model.constraints import Constraint, named_constraints
 from hocket.model.hosts import Hosts
 from hocket.model.ports import Port, PortLike, parse_ports
-from hocket.model.protocols import Extrapolator, Model
+from hocket.model.protocols import Extrapolator, Model, is_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Scenario:
     ):
         check_names(models, "model", '{"left": left, "right": right}')
         for name, model in models.items():
-            if isinstance(model, type) or not hasattr(model, "open"):
+            if not is_model(model):
                 what = f"`{name}` is not a model but {model!r:.60}"
                 raise ScenarioError(what, expected="such as a StateSpace(...)")
         set_fields(

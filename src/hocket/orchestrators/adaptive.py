@@ -19,7 +19,12 @@ from hocket.coupling.power_accounts import energy_unit
 from hocket.errors import Fault, ScenarioError
 from hocket.model.arguments import choice_faults
 from hocket.model.clock import seconds
-from hocket.model.composite import CapabilityRequest, Orchestrator, OrchestratorTraits, traits_of
+from hocket.model.composite import (
+    CapabilityRequest,
+    Orchestrator,
+    OrchestratorTraits,
+    traits_of,
+)
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import WrappingOrchestrator, require_rollback
 from hocket.orchestrators.jacobi import Jacobi
@@ -103,8 +108,7 @@ class Adaptive(WrappingOrchestrator):
     @property
     def traits(self) -> OrchestratorTraits:
         """The steps of the one inside, of any length."""
-        words = traits_of(self.inner).words or type(self.inner).__name__
-        return OrchestratorTraits(words=words, inner=self.inner, adaptive=True, first=self.first)
+        return self._describe("", adaptive=True, first=self.first)
 
     def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
         """Yield steps of any length, and rollback as far as steps are taken back."""

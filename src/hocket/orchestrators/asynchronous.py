@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hocket.coupling.wiring import wire
-from hocket.model.composite import CapabilityRequest, OrchestratorTraits
+from hocket.model.composite import CapabilityRequest, InputsMode, OrchestratorTraits, OutputsMode
 from hocket.model.scenario import Scenario
-from hocket.orchestrators.explicit import ExplicitOrchestrator, InputsMode, step_body
+from hocket.orchestrators.explicit import ExplicitOrchestrator, step_body
 from hocket.orchestrators.multirate import GivenRates, check_rates, group_by_rate, rate_needs
-from hocket.plan import Body, Next, OutputsMode, Plan, Times
+from hocket.plan import Body, Next, Plan, Times
 
 
 @dataclass(frozen=True, init=False)
@@ -41,7 +41,7 @@ class Asynchronous(ExplicitOrchestrator):
     @property
     def traits(self) -> OrchestratorTraits:
         """No common step."""
-        return OrchestratorTraits("asynchronous", "sequential, the furthest behind first", rates=self.rates)
+        return self._describe("asynchronous", "sequential, the furthest behind first", rates=self.rates)
 
     def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
         """Yield short steps of the fast ones."""

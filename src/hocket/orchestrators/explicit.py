@@ -9,19 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Literal, TypeAlias, get_args
+from typing import Annotated, Any, get_args
 
 from hocket.coupling.feedthrough import Feedthrough, Round
 from hocket.coupling.wiring import Wiring
 from hocket.errors import Fault, ScenarioError, list_names
 from hocket.model.arguments import choice_faults
-from hocket.model.composite import CapabilityRequest, DemandingOrchestrator, Orchestrator
+from hocket.model.composite import (
+    CapabilityRequest,
+    DemandingOrchestrator,
+    InputsMode,
+    Orchestrator,
+    OrchestratorTraits,
+    OutputsMode,
+    Schedule,
+    is_orchestrator,
+    traits_of,
+)
 from hocket.model.scenario import Scenario
 from hocket.plan import Admit, Body, Feed, Instruction, Plan, Read, Record, Solve, Step, Together, Try
 from hocket.plan.instructions import WHOLE
-from hocket.plan.plan import Note, NoteKind, OutputsMode
-
-InputsMode: TypeAlias = Literal["clean", "delayed"]
+from hocket.plan.plan import Note, NoteKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +52,10 @@ class ExplicitOrchestrator:
         ]
         if faults:
             raise ScenarioError(faults)
+
+    def _describe(self, schedule: Schedule, words: str, **more: Any) -> OrchestratorTraits:
+        """Return the traits of such an algorithm."""
+        return OrchestratorTraits(schedule, words, outputs=self.outputs, inputs=self.inputs, **more)
 
     def _plan_around(self, scenario: Scenario, wiring: Wiring, steps: Body) -> Plan:
         """Return the plan that admits, steps, evaluates again where asked for, and records."""
@@ -157,15 +169,13 @@ class WrappingOrchestrator:
 
     inner: Orchestrator
 
-    @property
-    def outputs(self) -> OutputsMode:
-        """As of the algorithm inside."""
-        return getattr(self.inner, "outputs", "consistent")
-
-    @property
-    def inputs(self) -> InputsMode:
-        """As of the algorithm inside."""
-        return getattr(self.inner, "inputs", "clean")
+    def _describe(self, words: str, **more: Any) -> OrchestratorTraits:
+        """Return the traits of such an algorithm: values pass as in the one inside."""
+        inner = traits_of(self.inner)
+        name = f"{inner.words or type(self.inner).__name__}{words}"
+        return OrchestratorTraits(
+            words=name, inner=self.inner, outputs=inner.outputs, inputs=inner.inputs, **more
+        )
 
     def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
         """Yield what the algorithm inside asks for."""
@@ -174,7 +184,7 @@ class WrappingOrchestrator:
 
     def _inner_faults(self) -> Iterator[Fault]:
         """Yield why the algorithm inside cannot be one."""
-        if isinstance(self.inner, (str, type)) or not hasattr(self.inner, "plan"):
+        if not is_orchestrator(self.inner):
             yield Fault(f"`{self.inner!r:.60}` is not an orchestrator", "inner", "an object: `Jacobi()`")
 
 

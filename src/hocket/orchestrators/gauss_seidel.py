@@ -14,10 +14,10 @@ from typing import Annotated, Literal, TypeAlias
 from hocket.coupling.graph import least_feedback_order, strong_components
 from hocket.coupling.wiring import OWN, Wiring, wire
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model.composite import OrchestratorTraits
+from hocket.model.composite import InputsMode, OrchestratorTraits, OutputsMode
 from hocket.model.scenario import Scenario
-from hocket.orchestrators.explicit import ExplicitOrchestrator, InputsMode, step_body
-from hocket.plan import OutputsMode, Plan
+from hocket.orchestrators.explicit import ExplicitOrchestrator, step_body
+from hocket.plan import Plan
 
 Order: TypeAlias = Literal["auto"] | tuple[str | tuple[str, ...], ...]
 
@@ -47,7 +47,7 @@ class GaussSeidel(ExplicitOrchestrator):
     def traits(self) -> OrchestratorTraits:
         """One after the other."""
         words = "sequential, order found" if self.order == "auto" else "sequential, order given"
-        return OrchestratorTraits("sequential", words, order=self.order)
+        return self._describe("sequential", words, order=self.order)
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""

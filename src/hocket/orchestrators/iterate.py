@@ -16,7 +16,12 @@ from typing import Annotated, Any
 from hocket.errors import Fault, ScenarioError
 from hocket.model import registry
 from hocket.model.arguments import is_number, is_whole
-from hocket.model.composite import CapabilityRequest, Orchestrator, OrchestratorTraits, traits_of
+from hocket.model.composite import (
+    CapabilityRequest,
+    Orchestrator,
+    OrchestratorTraits,
+    traits_of,
+)
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import WrappingOrchestrator, loop_note, require_rollback
 from hocket.orchestrators.jacobi import Jacobi
@@ -74,10 +79,7 @@ class Iterate(WrappingOrchestrator):
     @property
     def traits(self) -> OrchestratorTraits:
         """The steps of the one inside, again."""
-        words = f"{traits_of(self.inner).words or type(self.inner).__name__}, iterated"
-        return OrchestratorTraits(
-            words=words, inner=self.inner, iterates=True, settles=self.tolerance is not None
-        )
+        return self._describe(", iterated", iterates=True, settles=self.tolerance is not None)
 
     def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
         """Yield rollback of all."""

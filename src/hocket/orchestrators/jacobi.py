@@ -19,7 +19,10 @@ from hocket.plan import Plan
 class Jacobi(ExplicitOrchestrator):
     """The parallel algorithm."""
 
-    traits = OrchestratorTraits("parallel", "parallel")
+    @property
+    def traits(self) -> OrchestratorTraits:
+        """All at once."""
+        return self._describe("parallel", "parallel")
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""

@@ -18,16 +18,15 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args
 from hocket.coupling.wiring import Wiring, wire
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model.arguments import choice_faults, set_fields
-from hocket.model.composite import CapabilityRequest, OrchestratorTraits, as_level
+from hocket.model.composite import CapabilityRequest, InputsMode, OrchestratorTraits, OutputsMode, as_level
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import (
     ExplicitOrchestrator,
-    InputsMode,
     read_body,
     require_rollback,
     step_body,
 )
-from hocket.plan import Body, OutputsMode, Plan, Restore, Save, Times
+from hocket.plan import Body, Plan, Restore, Save, Times
 
 Rates: TypeAlias = tuple[tuple[str, int], ...]
 """Names with their rates; those not named have 1."""
@@ -155,7 +154,7 @@ class Multirate(ExplicitOrchestrator):
     @property
     def traits(self) -> OrchestratorTraits:
         """Steps of several lengths on one grid."""
-        return OrchestratorTraits("multirate", f"sequential, {_FIRST[self.scheme]}", rates=self.rates)
+        return self._describe("multirate", f"sequential, {_FIRST[self.scheme]}", rates=self.rates)
 
     def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
         """Yield short steps of the fast ones, and rollback where they predict."""

@@ -4,6 +4,7 @@ In:  instructions written by an orchestrator, or by hand
 Out: the same, printed in words and verified before anything runs
 """
 
+from hocket.model.composite import OutputsMode
 from hocket.plan.instructions import (
     Adapt,
     Admit,
@@ -29,7 +30,7 @@ from hocket.plan.instructions import (
     tries,
     walk,
 )
-from hocket.plan.plan import OutputsMode, Plan
+from hocket.plan.plan import Plan
 
 # fmt: off
 __all__ = [  # noqa: RUF022 - in the order of the story

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
+from hocket.model.composite import OutputsMode
 from hocket.plan.instructions import (
     Adapt,
     Admit,
@@ -129,9 +130,6 @@ def _describe_simple(instructions: Sequence[Instruction]) -> str:
     names = [i.sim for i in instructions if isinstance(i, (Feed, Step, Read))]
     part = f" by {first.fraction} of it" if isinstance(first, Step) and first.fraction != 1 else ""
     return f"{_VERBS[type(first)]} {join_names(names)}{part}"
-
-
-OutputsMode: TypeAlias = Literal["stale", "consistent"]
 
 
 class NoteKind(Enum):

@@ -19,7 +19,7 @@ from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model import registry
 from hocket.model.clock import Duration, seconds
 from hocket.model.composite import Composite
-from hocket.model.protocols import Model
+from hocket.model.protocols import Model, can_check_itself, has_parameters
 from hocket.simulators.fmu.variables import array_of
 from hocket.simulators.state_space import StateSpace
 from hocket.simulators.wrappers.emulation import is_emulation
@@ -53,10 +53,9 @@ def scale_steps(composite: Composite, factor: Fraction, own: bool = False) -> Co
 def _scale_model_steps(model: Model, factor: Fraction, level: Fraction, own: bool) -> Model:
     if isinstance(model, Composite):
         return model if model.sampled else scale_steps(model, factor, own)
-    step = getattr(model, "step", None)
-    if not isinstance(model, StateSpace) or step is None:
+    if not isinstance(model, StateSpace) or model.step is None:
         return model
-    return with_own_step(model, step * factor if own else level / (level / step).__ceil__())
+    return with_own_step(model, model.step * factor if own else level / (level / model.step).__ceil__())
 
 
 def with_own_step(model: StateSpace, step: Fraction) -> StateSpace:
@@ -176,10 +175,13 @@ def _with_model_parameters(model: Model, values: Mapping[str, Any], path: str) -
 
         fmu: Any = model
         return remake_fmu(fmu, values)
-    if hasattr(model, "values") and isinstance(getattr(model, "parameters", None), dict):
+    if has_parameters(model):
         made: Any = copy.copy(model)
         object.__setattr__(made, "values", tuple(sorted({**made.parameters, **values}.items())))
-        _ = made.check() if hasattr(made, "check") else made.inputs  # both look at the parameters
+        if can_check_itself(made):  # which looks at the parameters, as loading a class does
+            made.check()
+        else:
+            _ = made.inputs
         return made  # type: ignore[no-any-return]
     if isinstance(model, StateSpace):
         for name, value in values.items():

@@ -16,7 +16,7 @@ from hocket.coupling.power_accounts import WiredBond
 from hocket.coupling.wiring import scenario_faults, wire
 from hocket.errors import Fault, ScenarioError
 from hocket.model.bonds import Bond
-from hocket.model.composite import algorithm_layers
+from hocket.model.composite import algorithm_layers, as_level
 from hocket.model.extrapolators import Latch
 from hocket.model.protocols import Extrapolator, Model
 from hocket.model.scenario import Connection, Scenario
@@ -47,11 +47,8 @@ def _has_balanced_bonds(scenario: Scenario) -> bool:
     """Return whether any bond is balanced, at any depth."""
     if any(bond.balance is not None for bond in scenario.bonds.values()):
         return True
-    return any(
-        _has_balanced_bonds(model.scenario)
-        for model in scenario.models.values()
-        if hasattr(model, "scenario")
-    )
+    inside = filter(None, map(as_level, scenario.models.values()))
+    return any(_has_balanced_bonds(level.scenario) for level in inside)
 
 
 def _balance_level(composite: Composite, whole: Scenario) -> Scenario:
@@ -251,9 +248,10 @@ class _BondBalancer:
         for number, part in enumerate(parts[:-1]):
             model = models.get(part)
             rest = ".".join(parts[number + 1 :])
-            scenario = getattr(model, "scenario", None)
-            if scenario is None:
+            level = as_level(model)
+            if level is None:
                 return (".".join(parts[: number + 1]), rest) if model is not None else None
+            scenario = level.scenario
             passed = {each.target for each in scenario.connections if each.source == each.target}
             if rest not in passed and rest in (*scenario.input_names, *scenario.output_names):
                 return None

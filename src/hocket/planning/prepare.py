@@ -17,7 +17,7 @@ from hocket.model.composite import Composite, levels
 from hocket.model.extrapolators import Hold
 from hocket.model.memo import Memo
 from hocket.model.ports import Port
-from hocket.model.protocols import Model
+from hocket.model.protocols import Model, period_of
 from hocket.model.scenario import Connection, Scenario
 
 
@@ -75,7 +75,7 @@ def _with_sampled_levels(scenario: Scenario) -> Scenario:
     for name, model in scenario.models.items():
         if isinstance(model, Composite):
             changed[name] = model.with_scenario(_with_sampled_levels(model.scenario))
-        elif getattr(model, "period", None) is not None:
+        elif period_of(model) is not None:
             changed[name] = as_sampled_level(model)
     return scenario.with_models({**scenario.models, **changed}) if changed else scenario
 

@@ -18,7 +18,7 @@ from hocket.errors import Fault, ScenarioError
 from hocket.model.clock import Clock, common_tick, format_duration
 from hocket.model.composite import Composite, as_level
 from hocket.model.extrapolators import Hold
-from hocket.model.protocols import Extrapolator
+from hocket.model.protocols import Extrapolator, bookkeeping_ports, step_of
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import evaluation_body, in_parallel
 from hocket.plan import Body, Instruction, Plan, Read, adapts, step_fractions, walk
@@ -110,8 +110,8 @@ def _plan_level(composite: Composite, path: str, faults: list[Fault]) -> PlanTre
     built = PlanTree(path, composite, wiring, plan)
     for child, model in enumerate(wiring.models):
         name = built.name(child)
-        step = getattr(model, "step", None)
-        if isinstance(step, Fraction):
+        step = step_of(model)
+        if step is not None:
             faults += _step_faults(name, step, composite.step, nested=as_level(model) is not None)
         faults += _slope_faults(wiring, child, name)
         if as_level(model):
@@ -155,7 +155,7 @@ def _step_faults(name: str, step: Fraction, outer: Fraction, nested: bool) -> It
 
 
 def _slope_faults(wiring: Wiring, child: int, name: str) -> Iterator[Fault]:
-    told = getattr(wiring.models[child], "bookkeeping", ())  # these come with ports that say the same
+    told = bookkeeping_ports(wiring.models[child])  # these come with ports that say the same
     for port, drive in zip(wiring.models[child].inputs, wiring.drives[child], strict=True):
         if drive is None or drive.extrapolation is None or port.name in told:
             continue

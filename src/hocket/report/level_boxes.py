@@ -9,17 +9,16 @@ from __future__ import annotations
 import os.path
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from hocket.analysis.posedness import bookkeeping_ports, hidden_ports
+from hocket.analysis.posedness import bookkeeping_paths, hidden_ports
 from hocket.coupling.wiring import CONSTANT, OWN, Drive
 from hocket.errors import count
 from hocket.files.wording import describe_extrapolation, describe_orchestrator, describe_pace, model_type
 from hocket.model.clock import format_duration
 from hocket.model.ports import Port
-from hocket.model.protocols import Model
+from hocket.model.protocols import Model, bookkeeping_ports, method_of, origin_of, state_count, step_of
 from hocket.plan import Step
 from hocket.plan.instructions import walk
 from hocket.planning.tree import PlanTree
@@ -46,13 +45,13 @@ def model_words(model: Model) -> Iterator[str]:
         yield f"balanced by {model.form}"
         return
     yield model_type(model)
-    names = (str(getattr(model, name)) for name in ("class_name", "path") if hasattr(model, name))
-    yield from (Path(name).name if os.path.isabs(name) else name for name in names)
-    method, step = getattr(model, "method", None), getattr(model, "step", None)
+    origin = origin_of(model)
+    yield from [Path(origin).name if os.path.isabs(origin) else origin] if origin else []
+    method, step = method_of(model), step_of(model)
     if isinstance(model, Fmu):
         method = f"model exchange by {method}" if model.exchange else "co-simulation"
-    yield from [str(method)] if isinstance(method, str) and getattr(model, "x0", None) != () else []
-    yield from [f"own steps of {format_duration(step)}"] if isinstance(step, Fraction) else []
+    yield from [method] if method is not None and state_count(model) != 0 else []
+    yield from [f"own steps of {format_duration(step)}"] if step is not None else []
 
 
 WireSide: TypeAlias = Literal["left", "right"]
@@ -112,7 +111,7 @@ def _level_connections(level: PlanTree) -> Iterator[tuple[int, int | None, str]]
                     child,
                     f"{source} → {wiring.names[child]}.{port.name} ({extrapolation_words(drive)})",
                 )
-    kept = bookkeeping_ports(level)
+    kept = bookkeeping_paths(level)
     for port, drive in zip(scenario.outputs, wiring.outputs, strict=False):
         if port.name in kept:
             continue
@@ -182,7 +181,7 @@ def connection_rows(root: PlanTree) -> Iterator[dict[str, object]]:
     leaves, bonds = root.leaves.wiring, _bond_by_input(root)
     for name, model, drives in zip(leaves.names, leaves.models, leaves.drives, strict=True):
         for port, drive in zip(model.inputs, drives, strict=True):
-            if drive is None or drive.child == CONSTANT or port.name in getattr(model, "bookkeeping", ()):
+            if drive is None or drive.child == CONSTANT or port.name in bookkeeping_ports(model):
                 continue
             if drive.child == OWN:
                 source = root.composite.scenario.inputs[drive.port].name
@@ -229,7 +228,7 @@ def _level_box(level: PlanTree, around: PlanTree | None, name: str) -> str:
         *(["sampled"] if composite.sampled else []),
     ]
     said = "".join(f"<li>{esc(chip)}</li>" for chip in chips)
-    scenario, unseen = composite.scenario, bookkeeping_ports(level)
+    scenario, unseen = composite.scenario, bookkeeping_paths(level)
     inside = [
         _port_strip(0, "in", _visible_ports(scenario.inputs, unseen)),
         *(_child_box(level, child, place) for place, child in enumerate(kept, 1)),

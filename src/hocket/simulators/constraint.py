@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, ScenarioError, raise_faults, suggest_nearest
 from hocket.model.arguments import set_fields
 from hocket.model.equations import Equation
 from hocket.model.extrapolators import shift_origin
@@ -73,8 +73,7 @@ class Coupler:
         except ValueError as error:
             expected = "W with a row per input and a column per equation, mu per equation, start per input"
             raise ScenarioError(f"a Coupler cannot be built: {error}", expected=expected) from None
-        if faults := self._faults():
-            raise ScenarioError(faults)
+        raise_faults(self._faults())
 
     def __hash__(self) -> int:
         return hash((self.equations, self.reads, self.determines, self.W, self.degrees, self.mu, self.start))

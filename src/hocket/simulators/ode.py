@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hocket.errors import Fault, ScenarioError, count, suggest_nearest
+from hocket.errors import Fault, ScenarioError, count, raise_faults, suggest_nearest
 from hocket.model.arguments import is_number, set_fields
 from hocket.model.clock import Duration
 from hocket.model.ports import Port, PortLike, parse_ports
@@ -233,9 +233,7 @@ class Ode(Recipe):
             [name for name in inspect.signature(Ode).parameters if name != "parameters"],
             where,
         )
-        faults += energy_faults(equations.get("energy"), self.parameters, where)
-        if faults:
-            raise ScenarioError(faults)
+        raise_faults([*faults, *energy_faults(equations.get("energy"), self.parameters, where)])
 
     @property
     def stored_energy(self) -> DeclaredEnergy | None:

@@ -17,7 +17,15 @@ import numpy as np
 from hocket.errors import SimulatorError
 from hocket.model.extrapolators import shift_origin, value_at
 from hocket.model.ports import Port
-from hocket.model.protocols import Array
+from hocket.model.protocols import (
+    Array,
+    EarlyReturnSimulator,
+    InitialisationSimulator,
+    PreferredStepSimulator,
+    RunEndSimulator,
+    StoredEnergySimulator,
+    TextSimulator,
+)
 from hocket.simulators.ode import Ode
 from hocket.simulators.solvers import Equation
 from hocket.simulators.state_space import StateSpace, StateSpaceSimulator
@@ -59,8 +67,15 @@ class BalancedSimulator(LiveWrapper):
 
     def __init__(self, recipe: Any):
         """Open the model of a `Balanced`, whose module imports this one."""
-        names = "stop_time", "early", "ready", "prefers", "set_text", "text", "energy"
-        super().__init__(recipe.model, *names)
+        super().__init__(
+            recipe.model,
+            RunEndSimulator,
+            EarlyReturnSimulator,
+            InitialisationSimulator,
+            PreferredStepSimulator,
+            TextSimulator,
+            StoredEnergySimulator,
+        )
         self.plain = self.inner
         self.recipe = recipe
         self.seats: tuple[Seat, ...] = recipe.seats

@@ -19,7 +19,22 @@ from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError, cou
 from hocket.model.arguments import set_fields
 from hocket.model.clock import Duration
 from hocket.model.ports import Port, PortLike, parse_ports
-from hocket.model.protocols import Array, Capabilities, Simulator
+from hocket.model.protocols import (
+    Array,
+    Capabilities,
+    ClosableObject,
+    OutputDerivativeSimulator,
+    PreferredStepSimulator,
+    RollbackSimulator,
+    Simulator,
+    StoredEnergySimulator,
+    can_close,
+    can_roll_back,
+    class_declarations,
+    hand_on,
+    has_output_derivatives,
+    members_of,
+)
 from hocket.simulators.recipes import (
     Recipe,
     load,
@@ -29,15 +44,23 @@ from hocket.simulators.recipes import (
     with_feedthrough,
 )
 
-_CALLS = {"start": ("t",), "output": ("t", "u"), "step": ("t", "h", "u")}
-_OPTIONAL = {
-    "save": (),
-    "restore": ("state",),
-    "slope": ("t", "u"),
-    "close": (),
-    "prefers": ("t",),
-    "energy": (),
-}
+_OFFERS = (
+    RollbackSimulator,
+    OutputDerivativeSimulator,
+    PreferredStepSimulator,
+    StoredEnergySimulator,
+)
+"""What objects of a class may be able to do beyond stepping."""
+
+
+def _arguments(*protocols: type) -> dict[str, tuple[str, ...]]:
+    """Return the arguments of the methods of protocols, such as ("t", "u"), by their names."""
+    methods = [(name, vars(protocol)[name]) for protocol in protocols for name in members_of(protocol)]
+    return {name: tuple(inspect.signature(method).parameters)[1:] for name, method in methods}
+
+
+_OPTIONAL = _arguments(*_OFFERS, ClosableObject)
+_CALLS = {name: taken for name, taken in _arguments(Simulator).items() if name not in _OPTIONAL}
 _FLAGS = ("variable_step", "stops_early")
 
 
@@ -137,15 +160,15 @@ class Python(Recipe):
         faults = [*_method_faults(cls, where), *_parameter_faults(cls, self.parameters, where)]
         if faults:
             raise ScenarioError(faults)
-        inputs = getattr(cls, "inputs", None) if self.own_inputs is None else self.own_inputs
-        outputs = getattr(cls, "outputs", None) if self.own_outputs is None else self.own_outputs
+        declared = class_declarations(cls)
+        inputs = declared.get("inputs") if self.own_inputs is None else self.own_inputs
+        outputs = declared.get("outputs") if self.own_outputs is None else self.own_outputs
         if inputs is None and outputs is None:
             hint = 'give them here or in the class: `inputs = ["force [N]"]`, `outputs = ["x [m]"]`'
             what = f"`{cls.__name__}` has neither inputs nor outputs"
             raise ScenarioError(what, where, "named ports", hint)
         inputs = parse_ports(inputs or ())
-        told = getattr(cls, "feedthrough", None)
-        outputs = with_feedthrough(parse_ports(outputs or ()), inputs, told, where)
+        outputs = with_feedthrough(parse_ports(outputs or ()), inputs, declared.get("feedthrough"), where)
         takes_inputs = _takes_arguments(cls, "output", 2)
         if not takes_inputs:
             outputs = tuple(replace(port, feedthrough=()) for port in outputs)
@@ -174,11 +197,9 @@ class _ObjectSimulator:
         self.object = made
         self.start: Callable[[float], None] = made.start
         self.output: Callable[[float, Array], Array] = output if takes_inputs else lambda t, _: output(t)
-        self.close: Callable[[], None] = getattr(made, "close", lambda: None)
+        self.close: Callable[[], None] = made.close if can_close(made) else lambda: None
         self._step: Callable[[float, float, Array], float | None] = made.step
-        for name in ("save", "restore", "slope", "prefers", "energy"):
-            if hasattr(made, name):
-                setattr(self, name, getattr(made, name))
+        hand_on(made, self, _OFFERS)
 
     def step(self, t: float, h: float, u: Array) -> float:
         reached = self._step(t, h, u)
@@ -241,13 +262,9 @@ def _signature_text(cls: type[Any]) -> str:
 
 
 def _class_capabilities(cls: type[Any], where: str) -> Capabilities:
-    found: dict[str, Any] = {
-        "rollback": hasattr(cls, "save") and hasattr(cls, "restore"),
-        "slopes": hasattr(cls, "slope"),
-    }
-    for name in ("order", "input_degree", *_FLAGS):
-        value = getattr(cls, name, None)
-        if value is None:
+    found: dict[str, Any] = {"rollback": can_roll_back(cls), "slopes": has_output_derivatives(cls)}
+    for name, value in class_declarations(cls).items():
+        if name in ("inputs", "outputs", "feedthrough"):
             continue
         if not isinstance(value, bool if name in _FLAGS else int):
             expected = "True or False" if name in _FLAGS else "a whole number or None"

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hocket.errors import Fault, HocketError, ScenarioError, suggest_nearest
+from hocket.errors import Fault, HocketError, ScenarioError, raise_faults, suggest_nearest
 from hocket.model.clock import Duration, seconds
 from hocket.model.ports import Port
 
@@ -185,8 +185,7 @@ def with_feedthrough(
             if u not in knowns[0]:
                 what = f"feedthrough of `{y}` names `{u}`, which is not an input"
                 faults.append(Fault(what, where, "", suggest_nearest(u, knowns[0])))
-    if faults:
-        raise ScenarioError(faults)
+    raise_faults(faults)
     if feedthrough is None:
         return tuple(replace(port, feedthrough=port.feedthrough or knowns[0]) for port in outputs)
     return tuple(replace(port, feedthrough=declared.get(port.name, ())) for port in outputs)

@@ -35,7 +35,7 @@ def make_solver(model: Any) -> Simulator:
 
 
 def _make_read_only(array: Array) -> Array:
-    """Let nobody write to what f and g are handed: it would change the solution."""
+    """Protect what f and g are handed: writing to it would change the solution."""
     array.setflags(write=False)
     return array
 
@@ -54,6 +54,8 @@ class _OdeSimulator:
         self.g = None if model.g is None else model.function(model.g)
         self.x = np.array(model.x0)
         self.longest = None if model.step is None else float(model.step)
+        if model.energy is not None:
+            self.energy = self._energy
         if self.g is None:
             self.slope = lambda t, u: self._rate(t, _make_read_only(self.x), u[0])
 
@@ -76,8 +78,7 @@ class _OdeSimulator:
     def restore(self, state: Any) -> None:
         self.x, self.memory = state[0].copy(), state[1]
 
-    def energy(self) -> float:
-        """Return the stored energy in joules; only where the model declares it."""
+    def _energy(self) -> float:
         energy: float = self.model.stored_energy.value(_make_read_only(self.x))
         return energy
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from hocket.errors import FileError, ScenarioError, SimulatorError, suggest_nearest
+from hocket.errors import FileError, ScenarioError, SimulatorError, raise_faults, suggest_nearest
 from hocket.model.arguments import choice_faults, set_fields
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Array, Capabilities, Simulator
@@ -236,10 +236,8 @@ def _column_number(header: Sequence[str], wanted: str, file: str) -> int:
 
 
 def _check_options(interpolation: str, outside: str) -> None:
-    faults = [*choice_faults("interpolation", interpolation, get_args(Interpolation))]
-    faults += choice_faults("outside", outside, get_args(Outside))
-    if faults:
-        raise ScenarioError(faults)
+    faults = choice_faults("interpolation", interpolation, get_args(Interpolation))
+    raise_faults([*faults, *choice_faults("outside", outside, get_args(Outside))])
 
 
 @dataclass(frozen=True, init=False)

@@ -172,6 +172,8 @@ class StateSpaceSimulator:
         self.micro: Callable[[float, Array], None] | None = None
         self.z: Array = np.zeros(0)
         self.last_h: float | None = None
+        if model.energy is not None:
+            self.energy = self._energy
 
     def start(self, t: float) -> None:
         x0 = np.array(self.model.x0, dtype=float)
@@ -220,8 +222,7 @@ class StateSpaceSimulator:
         A, B = self.model.state_matrices
         return apply_matrix(B, u, apply_matrix(A, self.z[: self.size]))
 
-    def energy(self) -> float:
-        """Return the stored energy in joules; only where the model declares it."""
+    def _energy(self) -> float:
         assert self.model.stored_energy is not None
         return self.model.stored_energy.value(self.z[: self.size])
 

@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from hocket.errors import ConvergenceError, Fault, ScenarioError
+from hocket.errors import ConvergenceError, Fault, raise_faults
 from hocket.model.arguments import choice_faults, set_fields
 from hocket.model.extrapolators import interpolate_samples, value_at
 from hocket.model.ports import Port, parse_ports
@@ -259,8 +259,7 @@ class StepController:
             **{name: parse_seconds(getattr(self, name), name) for name in ("stop", "begin")},
             **{name: positive_duration(getattr(self, name), name) for name in lengths},
         )
-        if faults := list(self._faults()):
-            raise ScenarioError(faults)
+        raise_faults(self._faults())
 
     def _faults(self) -> Iterator[Fault]:
         yield from choice_faults("estimate", self.estimate, SOURCES)

@@ -1,23 +1,37 @@
-"""A law that does not hold, and when numbers are the same.
+"""The laws of extrapolators and orchestrators, and those of stepping, which every simulator obeys.
 
-In:  the name of a law and what was seen; numbers
-Out: an AssertionError; yes or no
+In:  an Extrapolator; an Orchestrator and a Scenario; a bench with a Model and inputs to try it under
+Out: what does not hold, in words; a LawBroken
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from fractions import Fraction
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hocket.model.composite import (
+    CapabilityRequest,
+    DemandingOrchestrator,
+    Orchestrator,
+    OrchestratorTraits,
+    traits_of,
+)
 from hocket.model.extrapolators import shift_origin, value_at
-from hocket.model.protocols import Array, Extrapolator, Model, Sample, Simulator
+from hocket.model.protocols import (
+    Array,
+    Extrapolator,
+    Model,
+    Sample,
+    Simulator,
+)
+from hocket.model.scenario import Scenario
+from hocket.plan import Plan
+from hocket.plan.verify.verifier import verify_plan
+from hocket.planning.compiler.capability_table import CAPABILITIES
 
 
 class LawBroken(AssertionError):  # noqa: N818 - it is read as a sentence
@@ -126,22 +140,75 @@ EXTRAPOLATOR_LAWS: dict[str, Callable[[Extrapolator], Iterator[str]]] = {
 """What `check_extrapolator` checks, in this order."""
 
 
-def check_simulator(
-    model: Model, t: float = 0.0, h: float = 0.1, u: ArrayLike | None = None, seed: int = 0
-) -> None:
-    """Check every law on simulators of the model; raises LawBroken for the first that does not hold.
-
-    Steps of h seconds are made from t on, about fifty in all; a model that declares an order makes some six
-    hundred smaller ones. `u` are input values or coefficients that the model can bear; None: the ports' start
-    values with random numbers of the size of one added.
-    """
-    bench = _LawBench(model, t, h, u, seed)
-    for law, faults in LAWS.items():
-        for what in faults(bench):
-            raise LawBroken(law, what)
+def check_orchestrator(orchestrator: Orchestrator, scenario: Scenario) -> None:
+    """Check every law of an orchestrator on a scenario; raises LawBroken for the first that does not hold."""
+    for law, faults in ORCHESTRATOR_LAWS.items():
+        try:
+            for what in faults(orchestrator, scenario):
+                raise LawBroken(law, what)
+        except CallFailed as failure:
+            raise LawBroken(law, str(failure)) from failure.__cause__
 
 
-class _LawBench:
+def _check_plan(orchestrator: Orchestrator, scenario: Scenario) -> Iterator[str]:
+    plan, again = (attempt("plan(scenario)", orchestrator.plan, scenario) for _ in range(2))
+    if not isinstance(plan, Plan):
+        yield f"plan() returned {plan!r:.60}, expected a Plan"
+    elif plan != again:
+        yield "plan() repeated gives another plan"
+    else:
+        yield from (str(violation) for violation in verify_plan(plan, scenario))
+
+
+def _check_traits(orchestrator: Orchestrator, scenario: Scenario) -> Iterator[str]:
+    traits = traits_of(orchestrator)
+    if not isinstance(traits, OrchestratorTraits):
+        yield f"`traits` is {traits!r:.60}, expected OrchestratorTraits"
+        return
+    outputs = orchestrator.plan(scenario).outputs
+    if traits.outputs not in (None, outputs):
+        yield f"`traits.outputs` is {traits.outputs!r}, and the plan leaves outputs {outputs}"
+    order = () if traits.order in (None, "auto") else traits.order
+    ordered = [name for group in order or () for name in ((group,) if isinstance(group, str) else group)]
+    for name in (*ordered, *(name for name, _ in traits.rates or ())):
+        if name not in scenario.models:
+            yield f"`traits` name `{name}`, which is not a model of the scenario"
+
+
+def _check_needs(orchestrator: Orchestrator, scenario: Scenario) -> Iterator[str]:
+    if not isinstance(orchestrator, DemandingOrchestrator):
+        return
+    for need in attempt("needs(scenario)", lambda: list(orchestrator.needs(scenario))):
+        if not isinstance(need, CapabilityRequest):
+            yield f"needs() yields {need!r:.60}, expected a CapabilityRequest"
+        elif need.capability not in CAPABILITIES:
+            yield f"needs() asks for `{need.capability}`, expected one of {', '.join(CAPABILITIES)}"
+        else:
+            others = [name for name in need.sims if name not in scenario.models]
+            yield from (f"needs() names `{name}`, which is not a model of the scenario" for name in others)
+
+
+ORCHESTRATOR_LAWS: dict[str, Callable[[Orchestrator, Scenario], Iterator[str]]] = {
+    "plan() is pure, and the plan verifies": _check_plan,
+    "traits describe the plan": _check_traits,
+    "needs() asks for capabilities of models": _check_needs,
+}
+"""What `check_orchestrator` checks, in this order."""
+
+
+class CallFailed(Exception):  # noqa: N818 - it is read as a sentence
+    """A call that a law makes raised an exception, which is its cause."""
+
+
+def attempt(words: str, call: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a call gives; `words` say what was tried."""
+    try:
+        return call(*arguments)
+    except Exception as error:
+        raise CallFailed(f"{words} raised {type(error).__name__}: {error}") from error
+
+
+class LawBench:
     """A model with inputs to try it under."""
 
     def __init__(self, model: Model, t: float, h: float, u: ArrayLike | None, seed: int):
@@ -161,7 +228,7 @@ class _LawBench:
     def noise(self) -> Array:
         """Return a random number for each input, of the size of its value and never small."""
         size = 0.3 * self.rng.uniform(0.5, 1.0, self.width) * self.rng.choice([-1.0, 1.0], self.width)
-        return np.asarray(size * (1.0 + np.abs(self.u[0] if hasattr(self, "u") else 0.0)))
+        return np.asarray(size * (1.0 + np.abs(self.u[0])))
 
     @contextmanager
     def simulator(self) -> Iterator[Any]:
@@ -182,7 +249,7 @@ class _LawBench:
         inputs, seen = self.u if u is None else u, []
         for _ in range(count):
             reached = simulator.step(t, self.h, inputs.copy())
-            seen.append(self.outputs(simulator, reached, _shift_coefficients(inputs, reached - t)))
+            seen.append(self.outputs(simulator, reached, shift_coefficients(inputs, reached - t)))
             t = reached
         return seen
 
@@ -199,25 +266,25 @@ class _LawBench:
         with self.simulator() as simulator:
             for number in range(8 * parts):
                 begin, end = number * h / parts, (number + 1) * h / parts
-                simulator.step(self.t + begin, h / parts, _shift_coefficients(curve, begin))
+                simulator.step(self.t + begin, h / parts, shift_coefficients(curve, begin))
                 if (number + 1) % parts == 0:
-                    rows.append(self.outputs(simulator, self.t + end, _shift_coefficients(curve, end)))
+                    rows.append(self.outputs(simulator, self.t + end, shift_coefficients(curve, end)))
         return np.array(rows)
 
 
-def _shift_coefficients(u: Array, s: float) -> Array:
+def shift_coefficients(u: Array, s: float) -> Array:
     """Return the coefficients about a time s seconds later."""
     return np.array(shift_origin(list(u), s))
 
 
-def _check_output_count(bench: _LawBench) -> Iterator[str]:
+def _check_output_count(bench: LawBench) -> Iterator[str]:
     with bench.simulator() as simulator:
         wanted, got = len(bench.model.outputs), bench.outputs(simulator, bench.t, bench.u).size
         if wanted != got:
             yield f"output() gives {got} numbers for {wanted} ports"
 
 
-def _check_step_time(bench: _LawBench) -> Iterator[str]:
+def _check_step_time(bench: LawBench) -> Iterator[str]:
     with bench.simulator() as simulator:
         t = bench.t
         for _ in range(3):
@@ -229,7 +296,7 @@ def _check_step_time(bench: _LawBench) -> Iterator[str]:
             t = reached
 
 
-def _check_output_pure(bench: _LawBench) -> Iterator[str]:
+def _check_output_pure(bench: LawBench) -> Iterator[str]:
     with bench.simulator() as simulator:
         t = bench.after(simulator, 2)
         given = bench.u.copy()
@@ -246,7 +313,7 @@ def _check_output_pure(bench: _LawBench) -> Iterator[str]:
                 yield f"output() {why} gives {again} after {first}"
 
 
-def _check_independence(bench: _LawBench) -> Iterator[str]:
+def _check_independence(bench: LawBench) -> Iterator[str]:
     with bench.simulator() as one, bench.simulator() as other:
         before = bench.outputs(one, bench.t, bench.u), bench.outputs(other, bench.t, bench.u)
         again = bench.outputs(one, bench.t, bench.u)
@@ -257,7 +324,7 @@ def _check_independence(bench: _LawBench) -> Iterator[str]:
             yield "two simulators of one model answer differently to the same steps"
 
 
-def _check_output_passive(bench: _LawBench) -> Iterator[str]:
+def _check_output_passive(bench: LawBench) -> Iterator[str]:
     ends = []
     for asked in (False, True):
         with bench.simulator() as simulator:
@@ -271,7 +338,7 @@ def _check_output_passive(bench: _LawBench) -> Iterator[str]:
         yield f"three steps end at {ends[0]}, with output() called between them at {ends[1]}"
 
 
-def _check_restart(bench: _LawBench) -> Iterator[str]:
+def _check_restart(bench: LawBench) -> Iterator[str]:
     with bench.simulator() as simulator:
         before = bench.outputs(simulator, bench.t, bench.u)
         seen = bench.steps(simulator, bench.t, 3)
@@ -283,29 +350,7 @@ def _check_restart(bench: _LawBench) -> Iterator[str]:
             yield "after start() the same steps give other outputs"
 
 
-def _check_rollback(bench: _LawBench) -> Iterator[str]:
-    if not bench.model.capabilities.rollback:
-        return
-    with bench.simulator() as simulator:
-        if not (hasattr(simulator, "save") and hasattr(simulator, "restore")):
-            yield "capabilities.rollback is declared, but save() or restore() is missing"
-            return
-        early = simulator.save()
-        before = bench.outputs(simulator, bench.t, bench.u)
-        t = bench.after(simulator, 2)
-        state = simulator.save()
-        seen = bench.steps(simulator, t, 3)
-        for time in ("first", "second", "third"):
-            simulator.restore(state)
-            if not arrays_equal(seen, bench.steps(simulator, t, 3)):
-                yield f"after the {time} restore() of a state the same steps give other outputs"
-                return
-        simulator.restore(early)
-        if not arrays_equal([before], [bench.outputs(simulator, bench.t, bench.u)]):
-            yield "a state saved earlier has changed since"
-
-
-def _check_feedthrough(bench: _LawBench) -> Iterator[str]:
+def _check_feedthrough(bench: LawBench) -> Iterator[str]:
     with bench.simulator() as simulator:
         for moment, count in (("at the start", 0), ("after three steps", 3)):
             t = bench.after(simulator, count)
@@ -320,108 +365,15 @@ def _check_feedthrough(bench: _LawBench) -> Iterator[str]:
                             yield f"{moment} `{output.name}` reacts to `{port.name}`, which it does not list"
 
 
-def _check_variable_step(bench: _LawBench) -> Iterator[str]:
-    if not bench.model.capabilities.variable_step:
-        return
-    with bench.simulator() as simulator:
-        t = bench.t
-        for part in (0.5, 0.5, 0.3, 0.7):
-            try:
-                t = simulator.step(t, part * bench.h, bench.u.copy())
-            except Exception as error:
-                raise LawBroken(
-                    "any step is accepted, if declared",
-                    f"a step of {part} h raised {type(error).__name__}: {error}",
-                ) from error
-    yield from ()
+Law: TypeAlias = Callable[[LawBench], Iterator[str]]
 
-
-def _check_input_degree(bench: _LawBench) -> Iterator[str]:
-    declared = bench.model.capabilities.input_degree
-    if not declared or not bench.width:
-        return
-    still = np.zeros((declared + 1, bench.width))
-    still[0] = bench.u[0]
-    value, bent = still.copy(), still.copy()
-    value[0] += bench.noise()
-    for power in range(1, declared + 1):
-        bent[power] = bench.noise() / bench.h**power
-    ends = []
-    for u in (still, value, bent):
-        with bench.simulator() as simulator:
-            t = bench.t
-            for _ in range(3):
-                t = simulator.step(t, bench.h, u.copy())
-            ends.append(bench.outputs(simulator, t, still))
-    if not arrays_equal(ends[:1], ends[1:2]) and arrays_equal(ends[:1], ends[2:]):
-        yield f"input_degree is {declared}, but only the values of the inputs have an effect"
-
-
-def _check_slopes(bench: _LawBench) -> Iterator[str]:
-    if not bench.model.capabilities.slopes:
-        return
-    for count in (0, 2):
-        with bench.simulator() as simulator:
-            if not hasattr(simulator, "slope"):
-                yield "capabilities.slopes is declared, but slope() is missing"
-                return
-            t = bench.after(simulator, count)
-            slope = np.array(simulator.slope(t, bench.u), dtype=float).reshape(-1)
-            if not bench.model.capabilities.variable_step:
-                continue
-            e, y = 1e-4 * bench.h, [bench.outputs(simulator, t, bench.u)]
-            for number in range(2):
-                simulator.step(t + number * e, e, _shift_coefficients(bench.u, number * e))
-                y.append(
-                    bench.outputs(
-                        simulator, t + (number + 1) * e, _shift_coefficients(bench.u, (number + 1) * e)
-                    )
-                )
-        estimate = (4.0 * y[1] - 3.0 * y[0] - y[2]) / (2.0 * e)
-        bend = np.abs(y[2] - 2.0 * y[1] + y[0]) / e
-        allowed = 1e-3 * (np.abs(slope) + np.abs(estimate)) + 2.0 * bend + 1e-6 * np.max(np.abs(y)) / bench.h
-        for port, wrong in zip(bench.model.outputs, np.abs(slope - estimate) > allowed + 1e-12, strict=True):
-            if wrong:
-                yield f"slope() at {t:g} s is {slope}, a small step shows {estimate}: see `{port.name}`"
-
-
-def _check_order(bench: _LawBench) -> Iterator[str]:
-    """Eight spans, halved; a model with its own micro step shows its order only below that."""
-    capabilities, own = bench.model.capabilities, getattr(bench.model, "step", None)
-    if capabilities.order is None or not capabilities.variable_step:
-        return
-    h = min(bench.h, float(own)) if isinstance(own, Fraction) else bench.h
-    powers = range(1, min(3, bench.degree) + 1)
-    curve = np.array([bench.u[0], *(bench.noise() / (8.0 * h) ** power for power in powers)])
-    finest = bench.trace(h, 64, curve)
-    errors = [
-        float(np.max(np.abs(bench.trace(h, parts, curve) - finest), initial=0.0)) for parts in (1, 2, 4, 8)
-    ]
-    floor = 1e-11 * float(np.max(np.abs(finest), initial=0.0))
-    shown = [
-        math.log2(coarse / fine)
-        for coarse, fine in pairwise(errors)
-        if math.isfinite(coarse) and min(coarse, fine) > floor
-    ]
-    if shown and not any(abs(order - capabilities.order) <= 0.25 for order in shown):
-        measured = ", ".join(f"{order:.2f}" for order in shown)
-        yield f"order {capabilities.order} is declared, halving the step shows {measured}"
-
-
-Law: TypeAlias = Callable[[_LawBench], Iterator[str]]
-
-LAWS: dict[str, Law] = {
+STEPPING_LAWS: dict[str, Law] = {
     "there is a number for every output": _check_output_count,
     "step() returns a time within the step": _check_step_time,
     "output() is pure": _check_output_pure,
     "simulators of one model are independent": _check_independence,
     "output() leaves the state alone": _check_output_passive,
     "start() returns to the initial state": _check_restart,
-    "restore() returns to the saved state, if declared": _check_rollback,
     "outputs react at once only to the inputs they list": _check_feedthrough,
-    "any step is accepted, if declared": _check_variable_step,
-    "input coefficients are honoured up to the declared degree": _check_input_degree,
-    "slope() is the time derivative of the outputs, if declared": _check_slopes,
-    "halving the step shows the declared order": _check_order,
 }
-"""What `check_simulator` checks, in this order."""
+"""What holds for every simulator, whatever it declares."""

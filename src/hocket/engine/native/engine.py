@@ -28,7 +28,7 @@ from hocket.engine.selection import RecordedTable, attach_micro_rows
 from hocket.engine.simulator_calls import EarlyError, not_finite, simulator_error
 from hocket.errors import HocketError, InternalError
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
-from hocket.model.protocols import Array
+from hocket.model.protocols import Array, has_preferred_step, native_twin
 from hocket.plan import Adapt, Repeat, Save, Solve, tries, walk
 from hocket.plan.messages import Load
 from hocket.simulators.power_balance import energy_error
@@ -60,7 +60,7 @@ def native_obstacle(level: Level, ticks: int = 0) -> str:
             return f"the accelerator {type(each.accelerate).__name__} is written in Python"
     if tries(level.plan.step):
         return "its steps may be made shorter"
-    choosy = [child for child, each in enumerate(level.children) if hasattr(each, "prefers")]
+    choosy = [child for child, each in enumerate(level.children) if has_preferred_step(each)]
     if choosy and level.adaptive:
         return f"`{level.name(choosy[0])}` prefers steps of its own, and is asked through Python only"
     away = [child for child, each in enumerate(level.children) if _is_isolated(each)]
@@ -76,7 +76,7 @@ def _is_isolated(simulator: Any) -> bool:
     """Return whether a simulator lives in a process of its own, or has one inside that does."""
     if isinstance(simulator, Level):
         return any(map(_is_isolated, simulator.children))
-    return isinstance(getattr(simulator, "native", None), _native.Isolated)
+    return isinstance(native_twin(simulator), _native.Isolated)
 
 
 class NativeEngine:
@@ -210,8 +210,8 @@ class NativeEngine:
             elif isinstance(simulator, Level):
                 inner = self._build_level(simulator)
                 built.add_level(level=inner, rows=rows, inputs=inputs, outputs=outputs)
-            elif hasattr(simulator, "native"):
-                built.add_native(simulator=simulator.native, rows=rows, inputs=inputs, outputs=outputs)
+            elif (twin := native_twin(simulator)) is not None:
+                built.add_native(simulator=twin, rows=rows, inputs=inputs, outputs=outputs)
             else:
                 kept = level.micro_rows.get(child)
                 built.add_python(simulator=simulator, micro=kept, rows=rows, inputs=inputs, outputs=outputs)

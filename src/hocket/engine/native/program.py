@@ -12,29 +12,12 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 import hocket._native as _native
+from hocket import plan
 from hocket.engine.algebraic_loops import SLOPE, VALUE, Unknown
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import controlled_outputs
 from hocket.errors import InternalError
-from hocket.plan import (
-    Adapt,
-    Admit,
-    Body,
-    Feed,
-    Instruction,
-    Next,
-    Plan,
-    Read,
-    Record,
-    Repeat,
-    Restore,
-    Save,
-    Solve,
-    Step,
-    Times,
-    Together,
-    walk,
-)
+from hocket.model.protocols import native_twin
 from hocket.plan.accelerators import Accelerator, Aitken, Newton, QuasiNewton, Relax
 from hocket.plan.instructions import inner_bodies, named_simulators
 from hocket.simulators.state_space import StateSpaceSimulator
@@ -167,28 +150,28 @@ def can_reopen_accounts(level: Level) -> bool:
     are read again, or steps are made again, that is so for those that follow from the state alone.
     """
     sides = level.ledger.sides
-    every = [each for _, each in walk(level.plan.step)]
-    if level.plan.output or any(isinstance(each, Solve) for each in every):
+    every = [each for _, each in plan.walk(level.plan.step)]
+    if level.plan.output or any(isinstance(each, plan.Solve) for each in every):
         return False
     if any(side.asked or side.anew for side in sides) or _steps_before_read(level.plan.step, set()):
         return False
     twice = _reads_twice(level)
     if twice and not all(map(_is_sequential, every)):
         return False
-    again = twice or any(isinstance(each, (Save, Repeat)) for each in every)
+    again = twice or any(isinstance(each, (plan.Save, plan.Repeat)) for each in every)
     return not (again and any(level.ledger.reacts(level, side) for side in sides))
 
 
-def _steps_before_read(body: Body, stepped: set[str]) -> bool:
+def _steps_before_read(body: plan.Body, stepped: set[str]) -> bool:
     """Return whether one makes a step before the last one was read: an account goes over both."""
     for each in body:
-        if isinstance(each, Step):
+        if isinstance(each, plan.Step):
             if each.sim in stepped:
                 return True
             stepped.add(each.sim)
-        elif isinstance(each, (Read, Restore)):
+        elif isinstance(each, (plan.Read, plan.Restore)):
             stepped -= set(named_simulators(each))
-        times = 2 if isinstance(each, (Times, Next)) else 1
+        times = 2 if isinstance(each, (plan.Times, plan.Next)) else 1
         if any(
             _steps_before_read(inner, stepped) for inner, _ in inner_bodies(each, ()) for _ in range(times)
         ):
@@ -198,32 +181,32 @@ def _steps_before_read(body: Body, stepped: set[str]) -> bool:
 
 def _reads_twice(level: Level) -> bool:
     """Return whether outputs are read more than once in a step."""
-    read = [each.sim for _, each in walk(level.plan.step) if isinstance(each, Read)]
+    read = [each.sim for _, each in plan.walk(level.plan.step) if isinstance(each, plan.Read)]
     return len(read) > len(set(read))
 
 
-def _is_sequential(instruction: Instruction) -> bool:
+def _is_sequential(instruction: plan.Instruction) -> bool:
     """Return whether steps and reads inside an instruction follow each other in one body."""
-    if isinstance(instruction, Together):
+    if isinstance(instruction, plan.Together):
         return all(len(body) == 1 for body in instruction.bodies)
-    return not isinstance(instruction, (Times, Next))
+    return not isinstance(instruction, (plan.Times, plan.Next))
 
 
-T = TypeVar("T", Solve, Repeat, Adapt)
+T = TypeVar("T", plan.Solve, plan.Repeat, plan.Adapt)
 
 
-def program(body: Body, level: Level) -> list[_native.Operation]:
+def program(body: plan.Body, level: Level) -> list[_native.Operation]:
     """Return what the native engine executes for a body."""
     return insert_accounts(_merge_operations(body, level), level)
 
 
-def find_instructions(plan: Plan, kind: type[T]) -> list[T]:
+def find_instructions(of: plan.Plan, kind: type[T]) -> list[T]:
     """Return the instructions of a kind, in the order of the plan of a level."""
-    whole = [*walk(plan.step), *walk(plan.output)]
+    whole = [*plan.walk(of.step), *plan.walk(of.output)]
     return [instruction for _, instruction in whole if isinstance(instruction, kind)]
 
 
-def _instruction_number(level: Level, instruction: Solve | Repeat | Adapt) -> int:
+def _instruction_number(level: Level, instruction: plan.Solve | plan.Repeat | plan.Adapt) -> int:
     """Return which one of its kind an instruction is."""
     alike: list[Any] = find_instructions(level.plan, type(instruction))
     return next(number for number, each in enumerate(alike) if each is instruction)
@@ -237,7 +220,7 @@ class _Many:
     children: list[int]
 
 
-def _merge_operations(body: Body, level: Level) -> list[_native.Operation]:
+def _merge_operations(body: plan.Body, level: Level) -> list[_native.Operation]:
     operations: list[_native.Operation | _Many] = []
     for instruction in body:
         fresh = _compile_instruction(instruction, level)
@@ -264,42 +247,42 @@ def _reads(step: _native.StepOperation, then: _native.Operation | _Many, level: 
 
 def _all_native(level: Level, children: list[int]) -> bool:
     simulators = (level.children[child] for child in children)
-    return all(isinstance(s, (StateSpaceSimulator, Level)) or hasattr(s, "native") for s in simulators)
+    return all(isinstance(s, (StateSpaceSimulator, Level)) or native_twin(s) is not None for s in simulators)
 
 
-def _compile_instruction(instruction: Instruction, level: Level) -> _native.Operation | _Many:
+def _compile_instruction(instruction: plan.Instruction, level: Level) -> _native.Operation | _Many:
     number = level.number
     match instruction:
-        case Feed(sim):
+        case plan.Feed(sim):
             return _Many(_native.FeedOperation, [number[sim]])
-        case Read(sim):
+        case plan.Read(sim):
             return _Many(_native.ReadOperation, [number[sim]])
-        case Step(sim, fraction):
+        case plan.Step(sim, fraction):
             return _step([number[sim]], fraction, level)
-        case Admit():
+        case plan.Admit():
             return _native.AdmitOperation()
-        case Record():
+        case plan.Record():
             return _native.RecordOperation()
-        case Solve(sims, ports):
+        case plan.Solve(sims, ports):
             places = [(*level.wiring.output_places[path], VALUE) for path in ports]
             return _native.SolveOperation(
                 children=[number[sim] for sim in sims],
                 number=_instruction_number(level, instruction),
                 values=_signal_numbers(level, places, VALUE),
             )
-        case Save(sims):
+        case plan.Save(sims):
             return _native.SaveOperation(children=[number[sim] for sim in sims])
-        case Restore(sims):
+        case plan.Restore(sims):
             return _native.RestoreOperation(children=[number[sim] for sim in sims])
-        case Repeat():
+        case plan.Repeat():
             return _compile_repeat(instruction, level)
-        case Adapt():
+        case plan.Adapt():
             return _compile_adapt(instruction, level)
-        case Next(bodies):
+        case plan.Next(bodies):
             return _native.NextOperation(bodies=[program(inner, level) for inner in bodies])
-        case Times(n, inner):
+        case plan.Times(n, inner):
             return _native.TimesOperation(body=program(inner, level), count=n)
-        case Together(bodies):
+        case plan.Together(bodies):
             return _compile_together(bodies, level)
     raise InternalError(f"the native engine does not know {instruction}")
 
@@ -312,21 +295,19 @@ def _step(
     return _native.StepOperation(children=children, ticks=ticks, fraction=part, parallel=parallel)
 
 
-def _compile_together(bodies: tuple[Body, ...], level: Level) -> _native.Operation | _Many:
-    each = [inner[0] for inner in bodies if len(inner) == 1]
-    if len(each) == len(bodies):
-        children = [level.number[one.sim] for one in each if isinstance(one, (Feed, Read, Step))]
-        if all(isinstance(one, Feed) for one in each):
-            return _Many(_native.FeedOperation, children)
-        if all(isinstance(one, Read) for one in each):
-            return _Many(_native.ReadOperation, children)
-        lengths = {one.fraction for one in each if isinstance(one, Step)}
-        if all(isinstance(one, Step) for one in each) and len(lengths) == 1:
-            return _step(children, lengths.pop(), level, parallel=True)
+def _compile_together(bodies: tuple[plan.Body, ...], level: Level) -> _native.Operation | _Many:
+    alone = [body[0] for body in bodies if len(body) == 1]
+    steps = [one for one in alone if isinstance(one, plan.Step)]
+    if len(steps) == len(bodies) and len({step.fraction for step in steps}) == 1:
+        return _step([level.number[step.sim] for step in steps], steps[0].fraction, level, parallel=True)
+    for kind, operation in ((plan.Feed, _native.FeedOperation), (plan.Read, _native.ReadOperation)):
+        children = [level.number[one.sim] for one in alone if isinstance(one, kind)]
+        if len(children) == len(bodies):
+            return _Many(operation, children)
     return _native.TogetherOperation(bodies=[program(inner, level) for inner in bodies])
 
 
-def _compile_repeat(repeat: Repeat, level: Level) -> _native.RepeatOperation:
+def _compile_repeat(repeat: plan.Repeat, level: Level) -> _native.RepeatOperation:
     places = level.unknowns_of(repeat).places
     return _native.RepeatOperation(
         body=program(repeat.body, level),
@@ -352,7 +333,7 @@ def _accelerator(chosen: Accelerator | None) -> _native.Accelerator:
     return _native.FixedPoint() if chosen is None else ACCELERATORS[type(chosen)](**asdict(chosen))
 
 
-def _compile_adapt(adapt: Adapt, level: Level) -> _native.AdaptOperation:
+def _compile_adapt(adapt: plan.Adapt, level: Level) -> _native.AdaptOperation:
     control, pace = adapt.control, level.controller_of(adapt)
     places = controlled_outputs(level)
     return _native.AdaptOperation(

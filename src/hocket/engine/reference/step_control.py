@@ -20,7 +20,7 @@ from hocket.engine.reference.rollback import normalise_ticks
 from hocket.engine.simulator_calls import EarlyError, blame
 from hocket.errors import ConvergenceError
 from hocket.model.extrapolators import Hermite, Hold, Polynomial, interpolate_samples, value_at
-from hocket.model.protocols import Sample
+from hocket.model.protocols import Sample, has_preferred_step
 from hocket.plan import Adapt, Body, Control
 from hocket.plan.instructions import REJECTED, SMALL, Next, step_factor
 from hocket.plan.verify.body_faults import steps_in, turn_order
@@ -135,11 +135,10 @@ def preferred_span(level: LiveLevel, pace: MacroStepController, left: int) -> in
     """Return the longest step that all simulators like from here, in whole quanta; at most what is left."""
     shortest = left
     for child, simulator in enumerate(level.children):
-        prefers = getattr(simulator, "prefers", None)
-        if prefers is not None:
+        if has_preferred_step(simulator):
             t = level.clock.time(level.now)
             with blame(level.name(child), "prefers", t):
-                likes = float(prefers(t))
+                likes = float(simulator.prefers(t))
                 if not likes > 0.0:
                     raise ValueError(f"a step of {likes!r} s is preferred, expected one above 0")
             parts = likes / level.clock.span(pace.quantum) * (1.0 + 1e-12)

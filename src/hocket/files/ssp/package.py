@@ -203,7 +203,8 @@ class Package:
             path = (base / plain).resolve()
             there = path.exists()
         except (OSError, RuntimeError, ValueError) as error:
-            at.fault(f"`{source}` is not a path: {getattr(error, 'strerror', '') or error}", "a path")
+            why = (error.strerror if isinstance(error, OSError) else "") or error
+            at.fault(f"`{source}` is not a path: {why}", "a path")
             return None
         if self.closed and not path.is_relative_to(self.folder.resolve()):
             hint = "unpack the archive and open its folder, if you trust it"

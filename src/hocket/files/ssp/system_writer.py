@@ -18,7 +18,7 @@ from hocket.files.ssp.unit_definitions import IDENTITY, AffineMap, NamedUnit, fm
 from hocket.files.ssp.vocabulary import FMU, INTERFACES, LOOKUP, SSC, SSD, SSV, TAGS, Needs
 from hocket.model.composite import Composite, traits_of
 from hocket.model.ports import Port
-from hocket.model.protocols import Model
+from hocket.model.protocols import Model, text_ports
 from hocket.model.scenario import Connection, Scenario
 from hocket.model.units import conversion
 from hocket.simulators.fmu.ports import shape
@@ -103,8 +103,7 @@ class ConnectedPorts:
         owner, _, name = path.partition(".")
         model = self.scenario.models[owner]
         if id(model) not in self.ports:
-            texts = getattr(model, "texts", ((), ()))
-            sides = zip((model.inputs, model.outputs), texts, strict=True)
+            sides = zip((model.inputs, model.outputs), text_ports(model), strict=True)
             self.ports[id(model)] = [
                 {port.name: port for port in (*ports, *map(Port, names))} for ports, names in sides
             ]

@@ -12,23 +12,8 @@ from heapq import heapify, heappop, heapreplace
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from hocket.plan.instructions import (
-    Admit,
-    Body,
-    Feed,
-    Place,
-    Read,
-    Record,
-    Repeat,
-    Restore,
-    Save,
-    Solve,
-    Spot,
-    Step,
-    Try,
-    named_simulators,
-    walk,
-)
+from hocket import plan
+from hocket.plan.instructions import Place, Spot, named_simulators
 from hocket.plan.plan import describe_instruction
 from hocket.plan.verify.level_facts import LevelFacts
 
@@ -43,26 +28,26 @@ class Finding(NamedTuple):
     more: Mapping[str, object] = MappingProxyType({})
 
 
-def are_uniform(bodies: tuple[Body, ...]) -> bool:
+def are_uniform(bodies: tuple[plan.Body, ...]) -> bool:
     """Return whether each body is one Feed, Step or Read, all of one kind and of different simulators."""
     kinds = {type(body[0]) if len(body) == 1 else None for body in bodies}
-    if len(kinds) != 1 or not kinds <= {Feed, Step, Read}:
+    if len(kinds) != 1 or not kinds <= {plan.Feed, plan.Step, plan.Read}:
         return False
     return len({body[0].sim for body in bodies}) == len(bodies)  # type: ignore[union-attr]
 
 
-def body_owners(bodies: tuple[Body, ...], place: Place) -> dict[str, int]:
+def body_owners(bodies: tuple[plan.Body, ...], place: Place) -> dict[str, int]:
     """Return the number of the body that names a simulator, the first if there are several."""
     owner: dict[str, int] = {}
     for number, body in enumerate(bodies, 1):
-        for _, instruction in walk(body, (*place, number), together=True):
+        for _, instruction in plan.walk(body, (*place, number), together=True):
             for sim in named_simulators(instruction):
                 owner.setdefault(sim, number)
     return owner
 
 
 def find_races(
-    bodies: tuple[Body, ...], place: Place, owner: dict[str, int], facts: LevelFacts
+    bodies: tuple[plan.Body, ...], place: Place, owner: dict[str, int], facts: LevelFacts
 ) -> Iterator[Finding]:
     """Yield what makes bodies depend on each other."""
     read: dict[str, int] = {}
@@ -70,20 +55,20 @@ def find_races(
     inside = [
         (number, at, instruction)
         for number, body in enumerate(bodies, 1)
-        for at, instruction in walk(body, (*place, number), together=True)
+        for at, instruction in plan.walk(body, (*place, number), together=True)
     ]
     for number, _, instruction in inside:
-        if isinstance(instruction, (Read, Solve)):
+        if isinstance(instruction, (plan.Read, plan.Solve)):
             read.update(dict.fromkeys(named_simulators(instruction), number))
-        elif isinstance(instruction, Step):
+        elif isinstance(instruction, plan.Step):
             stepped[instruction.sim] = number
     for number, at, instruction in inside:
         for sim in named_simulators(instruction):
             if owner[sim] != number:
                 yield Finding("shared simulator", (at, instruction), sim)
-        if isinstance(instruction, (Feed, Solve)):
+        if isinstance(instruction, (plan.Feed, plan.Solve)):
             yield from _feed_races(number, at, instruction, read, stepped, facts)
-        if isinstance(instruction, (Admit, Record, Try)) and len(bodies) > 1:
+        if isinstance(instruction, (plan.Admit, plan.Record, plan.Try)) and len(bodies) > 1:
             verb = describe_instruction(instruction).partition(";")[0]
             yield Finding("not alone", (at, instruction), more={"verb": verb})
 
@@ -91,7 +76,7 @@ def find_races(
 def _feed_races(
     number: int,
     at: Place,
-    instruction: Feed | Solve,
+    instruction: plan.Feed | plan.Solve,
     read: dict[str, int],
     stepped: dict[str, int],
     facts: LevelFacts,
@@ -125,20 +110,20 @@ def try_faults(facts: LevelFacts, spot: Spot) -> Iterator[Finding]:
             yield Finding(kind, spot, unable[0], more={"more": more})
 
 
-def repeat_faults(outer: Repeat, place: Place, saved: set[str]) -> Iterator[Finding]:
+def repeat_faults(outer: plan.Repeat, place: Place, saved: set[str]) -> Iterator[Finding]:
     """Yield the simulators that a repetition steps without having rolled them back."""
     back: set[str] = set()
-    inside = list(walk(outer.body, place))
-    stepped = {instruction.sim for _, instruction in inside if isinstance(instruction, Step)}
+    inside = list(plan.walk(outer.body, place))
+    stepped = {instruction.sim for _, instruction in inside if isinstance(instruction, plan.Step)}
     for at, instruction in inside:
         match instruction:
-            case Save(sims):
+            case plan.Save(sims):
                 for sim in sims:
                     if sim in stepped:
                         yield Finding("save in a repeat", (at, instruction), sim)
-            case Restore(sims):
+            case plan.Restore(sims):
                 back.update(sims)
-            case Step(sim) if sim not in back:
+            case plan.Step(sim) if sim not in back:
                 yield Finding("repeat without restore", (at, instruction), sim)
                 back.add(sim)
     for sim in sorted(stepped - saved):
@@ -161,35 +146,35 @@ def turn_order(start: Sequence[Time], parts: Sequence[Time], end: Time) -> Itera
             heappop(behind)
 
 
-def steps_in(body: Body) -> list[Step]:
+def steps_in(body: plan.Body) -> list[plan.Step]:
     """Return the steps of a body."""
-    return [instruction for _, instruction in walk(body) if isinstance(instruction, Step)]
+    return [instruction for _, instruction in plan.walk(body) if isinstance(instruction, plan.Step)]
 
 
-def turn_faults(bodies: tuple[Body, ...], place: Place) -> Iterator[Finding]:
+def turn_faults(bodies: tuple[plan.Body, ...], place: Place) -> Iterator[Finding]:
     """Yield what keeps bodies from being turns: each feeds, steps and reads one simulator."""
     seen: set[str] = set()
     for number, body in enumerate(bodies, 1):
         steps = steps_in(body)
-        inside = list(walk(body, (*place, number)))
+        inside = list(plan.walk(body, (*place, number)))
         if len(steps) != 1 and body:
             yield Finding("no turn", inside[0], more={"n": len(steps)})
             continue
         for at, instruction in inside:
-            if not isinstance(instruction, (Feed, Step, Read)):
+            if not isinstance(instruction, (plan.Feed, plan.Step, plan.Read)):
                 verb = describe_instruction(instruction).partition(";")[0]
                 yield Finding("not in a turn", (at, instruction), steps[0].sim, more={"verb": verb})
             for sim in named_simulators(instruction):
                 if sim != steps[0].sim:
                     yield Finding("other in a turn", (at, instruction), sim, more={"source": steps[0].sim})
-            if isinstance(instruction, Step):
+            if isinstance(instruction, plan.Step):
                 yield from _uneven_faults(at, instruction)
                 if instruction.sim in seen:
                     yield Finding("second turn", (at, instruction), instruction.sim)
                 seen.add(instruction.sim)
 
 
-def _uneven_faults(at: Place, step: Step) -> Iterator[Finding]:
+def _uneven_faults(at: Place, step: plan.Step) -> Iterator[Finding]:
     part = step.fraction
     if isinstance(part, (Fraction, int)) and part > 0 and Fraction(part).numerator != 1:
         near = Fraction(1, max(1, round(1 / part)))

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from hocket.coupling.feedthrough import Feedthrough, Node
 from hocket.coupling.wiring import OWN, Drive, Wiring, wire
-from hocket.model.composite import as_level
+from hocket.model.composite import as_level, is_sampled
 from hocket.model.extrapolators import Hold, Latch
-from hocket.model.protocols import Model
+from hocket.model.protocols import Model, step_of
 from hocket.model.scenario import Scenario
 
 
@@ -123,7 +123,7 @@ class LevelFacts:
         if drive.child == OWN:
             return isinstance(drive.extrapolation, Hold)
         ends = self.model(child), self.model(drive.child)
-        latched = any(getattr(model, "sampled", False) for model in ends)
+        latched = any(map(is_sampled, ends))
         return isinstance(drive.extrapolation, Latch) or (latched and drive.extrapolation is None)
 
     @cached_property
@@ -139,25 +139,25 @@ class LevelFacts:
     def can_step(self, child: int, fraction: Fraction) -> bool:
         """Return whether a child can be stepped by this part of the level's step."""
         model = self.model(child)
-        if as_level(model) is None:
+        level = as_level(model)
+        if level is None:
             return model.capabilities.variable_step
-        inner = getattr(model, "step", None)
-        if self.step is None or not isinstance(inner, Fraction):
+        if self.step is None:
             return True
-        ratio = self.step * fraction / inner
+        ratio = self.step * fraction / level.step
         return ratio.denominator == 1 or ratio.numerator == 1
 
     def can_step_multiples(self, child: int, fraction: Fraction) -> bool:
         """Return whether a child can be stepped by any multiple of this part of the level's step."""
         model = self.model(child)
-        if model.capabilities.variable_step or as_level(model) is None:
+        level = as_level(model)
+        if model.capabilities.variable_step or level is None:
             return model.capabilities.variable_step
-        inner = getattr(model, "step", None)
-        return self.step is None or not isinstance(inner, Fraction) or self.step * fraction % inner == 0
+        return self.step is None or self.step * fraction % level.step == 0
 
     def quantum_advice(self, child: int) -> str:
         """Return what quantum of a step control suits the level that a child is."""
-        part = getattr(self.model(child), "step", Fraction(0)) / self.step if self.step else Fraction(0)
+        part = (step_of(self.model(child)) or Fraction(0)) / self.step if self.step else Fraction(0)
         if part > 0 and (1 / part).denominator == 1:
             return f'quantum = "{part}" of the orchestrator, and first = "{part}"; or step control inside it'
         return "step control inside it, not around it"

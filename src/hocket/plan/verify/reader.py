@@ -9,32 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
+from hocket import plan
 from hocket.coupling.feedthrough import Node
 from hocket.model.composite import as_level
-from hocket.plan.instructions import (
-    WHOLE,
-    Adapt,
-    Admit,
-    Body,
-    Control,
-    Feed,
-    Instruction,
-    Next,
-    Place,
-    Read,
-    Record,
-    Repeat,
-    Restore,
-    Save,
-    Solve,
-    Spot,
-    Step,
-    Times,
-    Together,
-    Try,
-    walk,
-    with_places,
-)
+from hocket.plan.instructions import WHOLE, Place, Spot, with_places
 from hocket.plan.plan import join_names
 from hocket.plan.verify.body_faults import (
     Finding,
@@ -51,7 +29,7 @@ from hocket.plan.verify.level_facts import LevelFacts, OutputValues, Time
 from hocket.plan.verify.violations import ViolationLog
 
 
-def solved_nodes(reader: PlanReader, solve: Solve) -> list[Node]:
+def solved_nodes(reader: PlanReader, solve: plan.Solve) -> list[Node]:
     """Return the outputs that are solved for; what is wrong with them is noted.
 
     If anything is, all loops of the simulators count as solved, so that one mistake is told once.
@@ -88,7 +66,7 @@ def solved_nodes(reader: PlanReader, solve: Solve) -> list[Node]:
     return list(nodes) if nodes and sound else _loop_nodes(reader, solve)
 
 
-def _loop_nodes(reader: PlanReader, solve: Solve) -> list[Node]:
+def _loop_nodes(reader: PlanReader, solve: plan.Solve) -> list[Node]:
     facts = reader.facts
     children = [facts.number[sim] for sim in solve.sims if sim in facts.number]
     nodes = [(child, each.port) for child in children for each in facts.reactions.get(child, ())]
@@ -147,60 +125,60 @@ class PlanReader:
         """Inputs from outside, and whether a feed came after they were."""
         self.record: Spot | None = None
         self.recorded = 0
-        self.late: Instruction | None = None
+        self.late: plan.Instruction | None = None
         """What came after the record."""
         self.trying = self.tried = 0
         self.adapting = False
         self.crowd: list[tuple[dict[str, int], int]] = []
         """For each Together around here: which body has which simulator, and which this is."""
         self.place: Place = ()
-        self.instruction: Instruction = Record()
+        self.instruction: plan.Instruction = plan.Record()
 
-    def follow(self, body: Body, place: Place = (), together: bool = False) -> None:
+    def follow(self, body: plan.Body, place: Place = (), together: bool = False) -> None:
         """Read instructions one after the other."""
         if not body:
             self.notes.add("empty body", self.spot if self.place else None)
         for at, instruction in with_places(body, place, together):
             self.place, self.instruction = at, instruction
             match instruction:
-                case Feed() | Step() | Read():
+                case plan.Feed() | plan.Step() | plan.Read():
                     self.follow_simple(instruction)
-                case Together(bodies):
+                case plan.Together(bodies):
                     self.follow_together(bodies, at)
-                case Solve():
+                case plan.Solve():
                     self.solve(instruction)
-                case Times(n, inner):
+                case plan.Times(n, inner):
                     self.follow_times(n, inner, at)
-                case Next(bodies):
+                case plan.Next(bodies):
                     self.take_turns(bodies, at)
-                case Record():
+                case plan.Record():
                     self.keep_row()
-                case Admit():
+                case plan.Admit():
                     self.admit()
-                case Try(inner):
+                case plan.Try(inner):
                     self.attempt(inner, at)
-                case Adapt(inner, control):
+                case plan.Adapt(inner, control):
                     self.adapt(inner, control, at)
-                case Save(sims):
+                case plan.Save(sims):
                     for child in self.look_up(sims):
                         self.save(child)
-                case Restore(sims):
+                case plan.Restore(sims):
                     for child in self.look_up(sims):
                         self.restore(child)
                     self.latest = max(self.time, default=0)
-                case Repeat():
+                case plan.Repeat():
                     self.repeat(instruction, at)
                 case _:
                     self.fault("no instruction", given=f"{instruction!r:.60}")
 
-    def follow_simple(self, instruction: Feed | Step | Read) -> None:
+    def follow_simple(self, instruction: plan.Feed | plan.Step | plan.Read) -> None:
         """Read an instruction about one simulator."""
         child = self.number.get(instruction.sim)
         if child is None:
             self.look_up((instruction.sim,))
-        elif isinstance(instruction, Step):
+        elif isinstance(instruction, plan.Step):
             self.step(child, instruction.fraction)
-        elif isinstance(instruction, Feed):
+        elif isinstance(instruction, plan.Feed):
             self.feed(child)
         else:
             self.read(child)
@@ -265,7 +243,7 @@ class PlanReader:
             now, latest = self.time[child], self.latest
             self.fault("read before step", self.facts.name(child), port, time=now, latest=latest)
 
-    def solve(self, solve: Solve) -> None:
+    def solve(self, solve: plan.Solve) -> None:
         """Solve a loop: all in it are fed and read together."""
         children = self.look_up(solve.sims)
         if children:
@@ -363,7 +341,7 @@ class PlanReader:
 
     # bodies inside
 
-    def follow_together(self, bodies: tuple[Body, ...], place: Place) -> None:
+    def follow_together(self, bodies: tuple[plan.Body, ...], place: Place) -> None:
         """Read bodies of which none may lean on another."""
         if not bodies:
             self.fault("empty body")
@@ -384,12 +362,12 @@ class PlanReader:
             latest = max(latest, self.latest)
         self.latest = latest
 
-    def follow_times(self, n: int, body: Body, place: Place) -> None:
+    def follow_times(self, n: int, body: plan.Body, place: Place) -> None:
         """Read a body that is done n times; most of many times are alike and are skipped."""
         if not isinstance(n, int) or n < 1:
             self.fault("no times", n=n)
             return
-        moving = {i.sim for _, i in walk(body) if isinstance(i, Step)} if n > ROUNDS else set()
+        moving = {i.sim for _, i in plan.walk(body) if isinstance(i, plan.Step)} if n > ROUNDS else set()
         children = [self.number[sim] for sim in moving if sim in self.number]
         for turn in range(min(n, ROUNDS)):
             before = [self.time[child] for child in children]
@@ -399,7 +377,7 @@ class PlanReader:
                     self.time[child] += (n - ROUNDS) * (self.time[child] - time)
                     self.latest = max(self.latest, self.time[child])
 
-    def take_turns(self, bodies: tuple[Body, ...], place: Place) -> None:
+    def take_turns(self, bodies: tuple[plan.Body, ...], place: Place) -> None:
         """Read bodies of which the one furthest behind goes next; what is wrong with one is read once."""
         if not bodies:
             self.fault("empty body")
@@ -418,7 +396,7 @@ class PlanReader:
         for number in turn_order([self.time[child] for child in children], parts, 1):
             self.follow(bodies[number], (*place, number + 1))
 
-    def attempt(self, body: Body, place: Place) -> None:
+    def attempt(self, body: plan.Body, place: Place) -> None:
         """Read a body whose steps may be made shorter."""
         self.note_all(try_faults(self.facts, self.spot))
         if self.trying:
@@ -432,7 +410,7 @@ class PlanReader:
         self.follow(body, place)
         self.trying -= 1
 
-    def adapt(self, body: Body, control: Control, place: Place) -> None:
+    def adapt(self, body: plan.Body, control: plan.Control, place: Place) -> None:
         """Read a body whose steps are as long as their error allows: as one step."""
         for child in range(len(self.time)):
             model, sim = self.facts.model(child), self.facts.name(child)
@@ -449,7 +427,7 @@ class PlanReader:
         self.follow(body, place)
         self.adapting = False
 
-    def repeat(self, outer: Repeat, place: Place) -> None:
+    def repeat(self, outer: plan.Repeat, place: Place) -> None:
         """Read a body that is repeated: once, and once again from where it went back to."""
         if not isinstance(outer.at_most, int) or outer.at_most < 1:
             self.fault("no repetitions", n=outer.at_most)
@@ -460,5 +438,5 @@ class PlanReader:
         for _ in range(1 if wrong or outer.at_most == 1 else 2):
             self.follow(outer.body, place)
         if self.values is not None and outer.until is not None:
-            sims = {i.sim for _, i in walk(outer.body) if isinstance(i, Read)}
+            sims = {i.sim for _, i in plan.walk(outer.body) if isinstance(i, plan.Read)}
             self.values.accept_values([self.number[s] for s in sims if s in self.number], self.time)

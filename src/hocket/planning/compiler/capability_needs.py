@@ -15,9 +15,9 @@ from hocket.coupling.feedthrough import Feedthrough
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import Wiring, wire_unchecked
 from hocket.errors import ScenarioError, suggest_nearest
-from hocket.model.composite import CapabilityRequest, DemandingOrchestrator, as_level
+from hocket.model.composite import CapabilityRequest, DemandingOrchestrator, as_level, is_sampled, traits_of
 from hocket.model.equations import Equation
-from hocket.model.protocols import Extrapolator, Model
+from hocket.model.protocols import Extrapolator, Model, declared_energy, period_of
 from hocket.model.scenario import Scenario
 from hocket.planning.compiler.capability_table import feedthrough_origin, walk_models
 from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model
@@ -97,7 +97,7 @@ def _input_extrapolator(level: Any, wiring: Wiring, child: int, port: int) -> Ex
     if drive is None or drive.extrapolation is not None or drive.child < 0:
         return None if drive is None else drive.extrapolation
     ends = wiring.models[child], wiring.models[drive.child]
-    if any(getattr(end, "sampled", False) or getattr(end, "period", None) is not None for end in ends):
+    if any(is_sampled(end) or period_of(end) is not None for end in ends):
         return None
     if ends[0].inputs[port].discrete or ends[1].outputs[drive.port].discrete:
         return None
@@ -107,7 +107,7 @@ def _input_extrapolator(level: Any, wiring: Wiring, child: int, port: int) -> Ex
 
 def exchange_asks(level: Any, wiring: Wiring) -> Iterator[CapabilityRequest]:
     """Yield what consistent outputs ask for."""
-    if getattr(level.orchestrator, "outputs", "consistent") != "consistent":
+    if traits_of(level.orchestrator).outputs == "stale":
         return
     reacting = [
         name
@@ -302,7 +302,7 @@ def _answer_step_need(need: Need, level: Any, sims: Sequence[str], divides: bool
     unmet, emulated, inside = [], [], f"{need.level}." if need.level else ""
     for sim in sims:
         model = level.scenario.models[sim]
-        own = getattr(model, "period", None) or (model.step if as_level(model) is not None else None)
+        own = period_of(model) or (model.step if as_level(model) is not None else None)
         fits = (
             model.capabilities.variable_step
             if own is None
@@ -317,7 +317,7 @@ def _answer_step_need(need: Need, level: Any, sims: Sequence[str], divides: bool
 
 
 def _step_fits(model: Any, ratio: Fraction, divides: bool) -> bool:
-    if getattr(model, "period", None) is None and model.capabilities.variable_step:
+    if period_of(model) is None and model.capabilities.variable_step:
         return True
     return ratio.denominator == 1 or (ratio.numerator == 1 and not divides)
 
@@ -339,5 +339,5 @@ def has_capability(model: Any, capability: str) -> bool:
         case "feedthrough":
             return not feedthrough_origin(model).startswith("assumed")
         case "energy":
-            return getattr(innermost_model(model), "energy", None) is not None
+            return declared_energy(innermost_model(model)) is not None
     return False

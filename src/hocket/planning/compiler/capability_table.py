@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from hocket.model.clock import format_duration
 from hocket.model.composite import as_level
-from hocket.model.protocols import Model
+from hocket.model.protocols import (
+    Model,
+    class_declarations,
+    declared_energy,
+    has_preferred_step,
+    period_of,
+    tells_energy,
+)
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
@@ -85,7 +92,7 @@ def _capability_row(path: str, model: Any) -> CapabilityRow:
     can, bare = model.capabilities, innermost_model(model)
     emulated = {layer.emulates: layer.emulation for layer in reversed(list(emulation_layers(model)))}
     nested = as_level(model) is not None
-    period = getattr(model, "period", None)
+    period = period_of(model)
     found = {
         "rollback": _yes_or_no(can.rollback),
         "variable step": f"no: sampled every {format_duration(period)}"
@@ -139,7 +146,7 @@ def _assumes_feedthrough(bare: Any) -> bool:
     if not any(port.feedthrough == every for port in bare.outputs):
         return False
     if isinstance(bare, Python):
-        return getattr(bare._class_facts.cls, "feedthrough", None) is None
+        return "feedthrough" not in class_declarations(bare._class_facts.cls)
     if isinstance(bare, Ode):
         return bare.g is not None
     if isinstance(bare, Fmu):
@@ -149,7 +156,7 @@ def _assumes_feedthrough(bare: Any) -> bool:
 
 
 def _prefers_steps(bare: Any) -> bool:
-    return isinstance(bare, Python) and hasattr(bare._class_facts.cls, "prefers")
+    return isinstance(bare, Python) and has_preferred_step(bare._class_facts.cls)
 
 
 def _tells_energy(model: Any, nested: bool) -> bool:
@@ -159,8 +166,8 @@ def _tells_energy(model: Any, nested: bool) -> bool:
     if any(layer.emulates == "variable step" for layer in emulation_layers(model)):
         return False
     if isinstance(bare, Python):
-        return hasattr(bare._class_facts.cls, "energy")
-    return getattr(bare, "energy", None) is not None
+        return tells_energy(bare._class_facts.cls)
+    return declared_energy(bare) is not None
 
 
 def _copies(model: Any, bare: Any, nested: bool) -> str:

@@ -114,7 +114,7 @@ def _check_arguments(level: Any, passes: Any) -> None:
         hint = 'hk.read("car.toml").composite, or Composite(scenario, step)'
         raise ScenarioError(f"`{level!r:.60}` is no level", "compile", "a Composite", hint)
     given = passes if passes is None or isinstance(passes, (list, tuple)) else [passes]
-    wrong = [each for each in given or () if isinstance(each, type) or not hasattr(each, "reasons")]
+    wrong = [each for each in given or () if isinstance(each, type) or not isinstance(each, Pass)]
     if wrong or given is not passes:
         hint = "from hocket.planning.compiler.modularity import Modularity"
         what = f"`{wrong[0]!r:.60}` is no pass" if wrong else "one pass, and no list of them"
@@ -194,7 +194,7 @@ def _is_still_connected(old: str, wires: Sequence[Sequence[str]]) -> bool:
 def _simulators(level: Composite) -> Iterator[str]:
     for path, each in levels(level):
         for name, model in each.scenario.models.items():
-            if not hasattr(model, "with_scenario"):
+            if as_level(model) is None:
                 yield f"{path}{name}"
 
 

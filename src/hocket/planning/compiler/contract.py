@@ -6,7 +6,7 @@ Out: why a pass has something to do there, what it lacks, the changed level, wha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from hocket.coupling.feedthrough import feedthrough_graph
 from hocket.coupling.level_ports import with_level_ports
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hocket.model.composite import Composite
 
 
+@runtime_checkable
 class Pass(Protocol):
     """One concern, compiled away (Gomes 2016, section 3). Options are fields; it is frozen."""
 

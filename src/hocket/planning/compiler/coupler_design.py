@@ -15,10 +15,10 @@ import numpy as np
 
 from hocket.coupling.constraint_groups import ConstraintGroup, find_equation_port, is_level_input
 from hocket.errors import Fault, HocketError
-from hocket.model.composite import as_level
+from hocket.model.composite import as_level, traits_of
 from hocket.model.equations import Equation
 from hocket.model.ports import Port
-from hocket.model.protocols import Array, Model
+from hocket.model.protocols import Array, Model, has_initialisation
 from hocket.model.scenario import Scenario
 from hocket.simulators.constraint import Coupler
 from hocket.simulators.wrappers.derivatives import Sloped
@@ -117,7 +117,7 @@ class SensitivityBench:
                     live[name] = simulator = model.open()
                     simulator.start(0.0)
                     simulator.output(0.0, self._inputs(name, {}))
-                    if hasattr(simulator, "ready"):
+                    if has_initialisation(simulator):
                         simulator.ready()
                     saved[name] = simulator.save()  # type: ignore[attr-defined]
             yield live, saved
@@ -279,7 +279,7 @@ def derive_coupler(
     `gap` is what equations may be short of at the start, as a part of the values in them.
     """
     # a level with step control begins with a short step: what its inputs are then must be told
-    step = float(level.step * getattr(level.orchestrator, "first", 1))
+    step = float(level.step * traits_of(level.orchestrator).first)
     models = {name: scenario.models[name] for name in coupling.models}
     sloped: dict[str, Model] = {}
     while True:

@@ -26,7 +26,7 @@ from hocket.model.composite import Orchestrator, algorithm_layers, as_level, tra
 from hocket.model.extrapolators import Polynomial
 from hocket.model.hosts import Hosts
 from hocket.model.ports import Port
-from hocket.model.protocols import Extrapolator, Model
+from hocket.model.protocols import Extrapolator, Model, is_extrapolator, step_of
 from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators import Iterate
 from hocket.planning.compiler.contract import SOLVER
@@ -369,8 +369,8 @@ def _step_faults(level: Composite, small: Fraction) -> Iterator[Fault]:
         yield Fault(what, "small_step", "the step of the level divided by a whole number", near)
         return
     for name, model in level.scenario.models.items():
-        own = getattr(model, "step", None)
-        if isinstance(own, Fraction) and as_level(model) is None and (small / own).denominator != 1:
+        own = step_of(model)
+        if own is not None and as_level(model) is None and (small / own).denominator != 1:
             steps = format_duration(own), format_duration(small)
             what = f"the step {steps[0]} of `{name}` does not divide the small step {steps[1]}"
             yield Fault(what, f"models.{name}", "a small step of whole steps of its models")
@@ -386,7 +386,7 @@ def _algorithm_faults(orchestrator: Any) -> Iterator[Fault]:
 
 
 def _extrapolation_faults(extrapolation: Any) -> Iterator[Fault]:
-    if not hasattr(extrapolation, "fit"):
+    if not is_extrapolator(extrapolation):
         yield Fault(
             f"`{extrapolation!r:.40}` is no extrapolation", "extrapolation", "such as `Polynomial(2)`"
         )

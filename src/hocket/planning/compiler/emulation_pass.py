@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hocket.errors import HocketError
 from hocket.model.clock import format_duration
 from hocket.model.composite import as_level, traits_of
-from hocket.model.protocols import Model
+from hocket.model.protocols import Model, period_of, step_of
 from hocket.planning.compiler.capability_needs import Need, needs
 from hocket.planning.compiler.capability_table import walk_models
 from hocket.simulators.fmu.recipe import Fmu
@@ -106,7 +106,7 @@ def wrap_for_need(level: Any, path: str, need: Need, probe: bool = False) -> Mod
     match need.capability:
         case "rollback":
             return _add_wrapper(model, Replay)
-        case "variable step" if not model.capabilities.stops_early and getattr(model, "period", None) is None:
+        case "variable step" if not model.capabilities.stops_early and period_of(model) is None:
             return _add_wrapper(model, Substepped, choose_substep(own, model, need))
         case "slopes":
             real = model.capabilities.rollback and not any(
@@ -138,15 +138,12 @@ def other_remedy(level: Any, path: str, need: Need) -> str:
     """Return what helps where no wrapper does; empty: nothing is known to."""
     model: Any = dict(walk_models(level)).get(path)
     if need.capability == "variable step" and model is not None:
-        own, around = (
-            getattr(model, "period", None) or getattr(model, "step", None),
-            _level_around(level, path),
-        )
-        if isinstance(own, Fraction) and traits_of(around.orchestrator).adaptive:
+        own, around = period_of(model) or step_of(model), _level_around(level, path)
+        if own is not None and traits_of(around.orchestrator).adaptive:
             part = own / around.step
             if part <= 1 and (1 / part).denominator == 1:
                 return f'quantum = "{part}" (and `first` a multiple): then all steps are multiples of its own'
-        if isinstance(own, Fraction):
+        if own is not None:
             return f"a step around it that is a multiple of {format_duration(own)}"
     if need.capability == "input degree":
         shorter = format_duration(_level_around(level, path).step / 8)

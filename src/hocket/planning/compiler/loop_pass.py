@@ -132,7 +132,7 @@ class Loops:
 
     def _inner(self, level: Composite, how: How) -> Any:
         """Return the algorithm of those in a loop."""
-        inputs: Any = getattr(level.orchestrator, "inputs", "clean")
+        inputs = traits_of(level.orchestrator).inputs or "clean"
         if how == "outputs":
             return Jacobi(outputs="consistent", inputs=inputs)
         late = Jacobi(outputs="stale", inputs=inputs)  # the iteration itself makes outputs agree

@@ -15,9 +15,9 @@ from hocket.coupling.constraint_groups import ConstraintGroup, group_constraints
 from hocket.coupling.level_ports import with_level_ports
 from hocket.errors import Fault, ScenarioError
 from hocket.model.arguments import is_number
-from hocket.model.composite import algorithm_layers, as_level, levels, traits_of
+from hocket.model.composite import algorithm_layers, as_level, is_sampled, levels, traits_of
 from hocket.model.extrapolators import Hermite, Hold, Polynomial
-from hocket.model.protocols import Extrapolator, Model
+from hocket.model.protocols import Extrapolator, Model, period_of
 from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators import Iterate, Jacobi
 from hocket.plan.accelerators import Accelerator
@@ -199,11 +199,10 @@ def _join_names(names: tuple[str, ...]) -> str:
 
 def _plain_orchestrator(orchestrator: Any) -> Any:
     """Return the algorithm of a sweep: who has rates of their own leaves them outside."""
-    if traits_of(orchestrator).order is not None:
+    traits = traits_of(orchestrator)
+    if traits.order is not None:
         return orchestrator
-    outputs: Any = getattr(orchestrator, "outputs", "consistent")
-    inputs: Any = getattr(orchestrator, "inputs", "clean")
-    return Jacobi(outputs=outputs, inputs=inputs)
+    return Jacobi(outputs=traits.outputs or "consistent", inputs=traits.inputs or "clean")
 
 
 def _models_with_ports(scenario: Scenario) -> dict[str, Model]:
@@ -223,7 +222,7 @@ def _coupling_faults(level: Composite, coupling: ConstraintGroup) -> Iterator[Fa
     scenario = level.scenario
     for name in coupling.models:
         model: Any = scenario.models[name]
-        if getattr(model, "period", None) is not None or getattr(model, "sampled", False):
+        if period_of(model) is not None or is_sampled(model):
             what = f"`{name}` is sampled: between its own steps it answers to nothing"
             yield Fault(what, coupling.where, "simulators that react within a step of the level")
         elif not model.capabilities.rollback:

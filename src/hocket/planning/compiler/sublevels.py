@@ -38,12 +38,11 @@ def allows_grouping(orchestrator: Any) -> bool:
 def sweep_orchestrator(orchestrator: Any, scenario: Scenario, last: str) -> Orchestrator:
     """Return the algorithm of one sweep: as the orchestrator does it, and then the last one."""
     order: tuple[Any, ...] = (tuple(scenario.models),)
-    given = traits_of(orchestrator).order
-    if given is not None:
-        own = best_order(wire_unchecked(scenario)) if given == "auto" else given
+    traits = traits_of(orchestrator)
+    if traits.order is not None:
+        own = best_order(wire_unchecked(scenario)) if traits.order == "auto" else traits.order
         order = _restrict_order(own, scenario.models)
-    outputs: Any = getattr(orchestrator, "outputs", "consistent")
-    inputs: Any = getattr(orchestrator, "inputs", "clean")
+    outputs, inputs = traits.outputs or "consistent", traits.inputs or "clean"
     return GaussSeidel((*order, last), outputs=outputs, inputs=inputs)
 
 

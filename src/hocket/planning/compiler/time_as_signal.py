@@ -15,10 +15,10 @@ from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import Wiring, scenario_faults, wire_unchecked
 from hocket.errors import Fault
 from hocket.model.clock import common_tick
-from hocket.model.composite import as_level, traits_of
+from hocket.model.composite import algorithm_layers, as_level, traits_of
 from hocket.model.extrapolators import Hold, Polynomial
 from hocket.model.ports import Port
-from hocket.model.protocols import Model
+from hocket.model.protocols import Model, period_of, text_ports
 from hocket.model.scenario import Connection, Scenario
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.orchestrators.jacobi import Jacobi
@@ -159,7 +159,7 @@ def _level_obstacles(level: Any, step: Fraction, path: str) -> Iterator[Fault]:
         name = next(iter(scenario.bonds))
         what = f"the power bond `{name}` counts energy over steps of equal length"
         yield Fault(what, place or "bonds", "no bonds", 'leave it out, or orchestrator "adaptive"')
-    sampled = [name for name, model in scenario.models.items() if getattr(model, "period", None)]
+    sampled = [name for name, model in scenario.models.items() if period_of(model)]
     if level.sampled or sampled:
         told = ".".join(filter(None, [path, *sampled[:1]]))
         what = f"`{told}` has a period of its own, which steps of any length do not meet"
@@ -225,7 +225,7 @@ def _leaf_obstacles(path: str, model: Model, goes_back: bool, hint: str) -> Iter
     if not able.reevaluates and any(port.feedthrough for port in model.outputs):
         what = f"outputs of `{path}` do not follow its inputs between steps"
         yield Fault(what, where, "outputs that can be evaluated again")
-    if any(getattr(model, "texts", ((), ()))):
+    if any(text_ports(model)):
         yield Fault(f"`{path}` exchanges texts, which are not handed on", where, "numbers only")
     if taken := reserved_inputs(model.inputs):
         yield Fault(f"`{path}` has an input named `{taken[0]}`", where, "a name that is not taken")
@@ -233,9 +233,7 @@ def _leaf_obstacles(path: str, model: Model, goes_back: bool, hint: str) -> Iter
 
 def _leaves_stale(orchestrator: Any) -> bool:
     """Return whether an algorithm, or the one it makes use of, leaves outputs as they were."""
-    inner = traits_of(orchestrator).inner
-    words = getattr(orchestrator, "outputs", ""), getattr(orchestrator, "inputs", "")
-    return "stale" in words or "delayed" in words or (inner is not None and _leaves_stale(inner))
+    return any(traits_of(each).is_delayed for each in algorithm_layers(orchestrator))
 
 
 def mutual_feedthrough(scenario: Scenario) -> list[tuple[str, str]]:

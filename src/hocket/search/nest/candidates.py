@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from hocket.analysis.stability import EDGE, iteration_convergence, spectral_radi
 from hocket.errors import HocketError, ScenarioError
 from hocket.model.clock import format_duration
 from hocket.model.composite import Composite, as_level, traits_of
-from hocket.model.protocols import Model
+from hocket.model.protocols import Model, period_of, step_of
 from hocket.planning.parameters import with_cold_starts
 from hocket.search.nest.algorithm_variants import AS_IT_IS, AlgorithmVariant, LevelAlgorithm
 from hocket.search.nest.connection_strengths import Strengths, strengths
@@ -97,18 +96,13 @@ class StepGrid:
 
 def _divides(own: Fraction, step: Fraction, model: Model) -> bool:
     """Return whether a step of one's own goes with that of the level; those of levels may be longer."""
-    inside = as_level(model) is not None or getattr(model, "period", None) is not None
+    inside = as_level(model) is not None or period_of(model) is not None
     return (step / own).denominator == 1 or (inside and (own / step).denominator == 1)
 
 
 def own_step(model: Model) -> Fraction | None:
     """Return the step that a simulator or a level insists on."""
-    given: Any = model
-    for name in ("period", "step"):
-        own = getattr(given, name, None)
-        if isinstance(own, Fraction):
-            return own
-    return None
+    return period_of(model) or step_of(model)
 
 
 LARGE = 40
@@ -208,7 +202,7 @@ class CandidateJudge:
         """Return the linear composite without the levels around sampled devices: these are made anew."""
         models = dict(made.scenario.models)
         own = self.composite.scenario.models
-        models = {name: own[name] if getattr(own[name], "period", None) else models[name] for name in own}
+        models = {name: own[name] if period_of(own[name]) else models[name] for name in own}
         return self.composite.with_changes(scenario=self.composite.scenario.with_models(models))
 
     @property

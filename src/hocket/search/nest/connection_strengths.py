@@ -32,7 +32,7 @@ from hocket.analysis.exact_solution import (
 )
 from hocket.analysis.forced_response import driven_solution
 from hocket.analysis.source_playback import PlayedSource, played_sources
-from hocket.model.composite import Composite
+from hocket.model.composite import Composite, traits_of
 from hocket.model.protocols import Array
 from hocket.planning.planner import plan_tree
 
@@ -149,7 +149,7 @@ def _extrapolated_connections(composite: Composite) -> Iterator[_ExtrapolatedCon
     wiring = leaves.wiring
     first = np.cumsum([0, *(len(model.outputs) for model in wiring.models)])
     steps = {level.path: float(level.composite.step) for level in design.levels()}
-    stale = getattr(composite.orchestrator, "outputs", "stale") == "stale"
+    stale = traits_of(composite.orchestrator).outputs != "consistent"
     row = -1
     for child, drives in enumerate(wiring.drives):
         for number, drive in enumerate(drives):

@@ -7,15 +7,15 @@ Out: texts by name, as they are written in a file
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from math import factorial
 from typing import Any
 
 from hocket.analysis.stability_map import with_values
 from hocket.errors import HocketError, ScenarioError
-from hocket.model.composite import Composite, levels, traits_of
-from hocket.model.protocols import Extrapolator
+from hocket.model.composite import Composite, is_sampled, levels, traits_of
+from hocket.model.protocols import Extrapolator, period_of
 from hocket.orchestrators import Iterate
 from hocket.search.nest.algorithm_variants import AS_IT_IS, LevelAlgorithm
 from hocket.search.nest.candidates import own_step
@@ -48,8 +48,7 @@ def default_space(composite: Composite, stop: Fraction | None) -> dict[str, str]
 def _fits(composite: Composite, step: Fraction) -> bool:
     """Return whether what insists on a step of its own can keep it, and makes whole steps."""
     for model in composite.scenario.models.values():
-        given: Any = model
-        own = own_step(model) if getattr(given, "period", None) or getattr(given, "sampled", False) else None
+        own = own_step(model) if period_of(model) or is_sampled(model) else None
         if own is not None and (step / own).denominator != 1 and (own / step).denominator != 1:
             return False
     return True
@@ -113,10 +112,14 @@ def _change_level(composite: Composite, path: str, change: Callable[[Composite],
 def _with_algorithm(level: Composite, made: Any) -> Composite:
     now: Any = level.orchestrator
     now = now.inner if traits_of(now).iterates else now
-    modes = {
-        key: getattr(now, key) for key in ("outputs", "inputs") if hasattr(now, key) and hasattr(made, key)
-    }
+    modes = {"outputs": traits_of(now).outputs, "inputs": traits_of(now).inputs}
+    modes = {key: mode for key, mode in modes.items() if mode is not None and _has_argument(made, key)}
     return level.with_changes(orchestrator=replace(made, **modes) if traits_of(made).inner is None else made)
+
+
+def _has_argument(orchestrator: Any, key: str) -> bool:
+    """Return whether an algorithm can be made with such an argument."""
+    return any(field.name == key for field in fields(orchestrator))
 
 
 def _with_order(level: Composite, order: tuple[str, ...]) -> Composite:
@@ -142,7 +145,7 @@ def _mode_change(key: str) -> Callable[[Composite, Any], Composite]:
     def change(level: Composite, mode: str) -> Composite:
         now: Any = level.orchestrator
         inner: Any = now.inner if traits_of(now).iterates else now
-        if not hasattr(inner, key):
+        if not _has_argument(inner, key):
             raise ScenarioError(
                 f"`{type(inner).__name__}` has no `{key}`", f"tune.{key}", "another algorithm"
             )

@@ -110,7 +110,7 @@ def _move_into_place(fresh: Path, place: Path, entries: dict[str, zipfile.ZipInf
         except OSError:
             if _is_complete(place, entries):
                 return place
-            # somebody has removed files from it: it makes room
+            # files have been removed from it: it makes room
             with contextlib.suppress(OSError):
                 place.rename(fresh.parent / "broken")
     what = f"`{place}` is damaged and cannot be replaced"

@@ -153,6 +153,7 @@ class _DescriptionReader:
         def says(name: str) -> bool:
             return told.get(name) in ("true", "1")
 
+        exchange = type(found).__name__ == "ModelExchange"
         outside = self.root.find("Implementation/CoSimulation_Tool") is not None
         return FmuInterface(
             identifier=found.modelIdentifier,
@@ -171,7 +172,7 @@ class _DescriptionReader:
             early_return=says("mightReturnEarlyFromDoStep"),
             intermediate_update=says("providesIntermediateUpdate"),
             asynchronous=says("canRunAsynchronuously"),
-            completed_step=bool(getattr(found, "needsCompletedIntegratorStep", False)),
+            completed_step=exchange and bool(found.needsCompletedIntegratorStep),
         )
 
     def states(self, wanted: bool) -> tuple[tuple[str, str], ...]:

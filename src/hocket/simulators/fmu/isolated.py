@@ -158,7 +158,7 @@ def open_simulator(model: Fmu) -> IsolatedFmu:
 
 
 class RemoteState:
-    """A state that is kept in the other process, until nobody has this any more."""
+    """A state that is kept in the other process, until nothing refers to this any more."""
 
     def __init__(self, number: int, forgotten: list[int]):
         self.number = number
@@ -179,6 +179,8 @@ class IsolatedFmu:
         """When the run will end, if that is known: FMUs are told."""
         self.early = False
         """Whether its level handles steps that end early; set before the start."""
+        self.native: Any = None
+        """What a level of the native engine steps without Python; known once the FMU is loaded."""
         self._limit = float(model.time_limit)
         self._opening = max(model.time_limit, _OPENING)
         self._number = next(live._counts[model.interface_used.identifier])

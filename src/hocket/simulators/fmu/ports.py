@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from hocket.errors import Fault, ScenarioError, list_names, suggest_nearest
+from hocket.errors import Fault, list_names, raise_faults, suggest_nearest
 from hocket.model.ports import Port
 from hocket.model.units import define_unit, difference
 from hocket.simulators.fmu.variables import Description, FmuVariable, element_name
@@ -83,8 +83,7 @@ def layout_ports(
 ) -> PortLayout:
     """Return what the FMU shows; raises ScenarioError with every fault."""
     found, faults = _layout_ports(description, tuple(sorted(sizes.items())), tuple(observe))
-    if faults:
-        raise ScenarioError([replace(fault, where=where) for fault in faults])
+    raise_faults(replace(fault, where=where) for fault in faults)
     return found
 
 

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from hocket.errors import Fault, ScenarioError, list_names, suggest_nearest
+from hocket.errors import Fault, ScenarioError, collect_faults, list_names, raise_faults, suggest_nearest
 from hocket.model.arguments import choice_faults, is_number, is_positive, set_fields
 from hocket.model.clock import Duration, format_duration
 from hocket.model.ports import Port
@@ -86,8 +86,7 @@ class Fmu(Recipe):
         folder: str | Path = "",
         **more: Any,
     ):
-        if wrong := list(choice_faults("interface", interface, get_args(InterfaceName))):
-            raise ScenarioError(wrong)
+        raise_faults(choice_faults("interface", interface, get_args(InterfaceName)))
         set_fields(
             self,
             path=str(path),
@@ -108,12 +107,9 @@ class Fmu(Recipe):
         relative = relative if is_number(relative) else 1e-6
         atol = relative / 1000 if atol is None else atol
         set_fields(self, method=method or "adaptive", rtol=relative, atol=atol)
-        try:
+        with collect_faults(faults):
             _ = self.port_layout
-        except ScenarioError as error:
-            faults += error.faults
-        if faults:
-            raise ScenarioError(faults)
+        raise_faults(faults)
 
     def __repr__(self) -> str:
         shown = (f"{name}={value!r:.40}" for name, value in self.values)
@@ -164,17 +160,12 @@ class Fmu(Recipe):
     def port_layout(self) -> PortLayout:
         """The ports, and the calls that set and get them."""
         faults: list[Fault] = []
-        try:
+        settings = check_settings(self.description, {})
+        with collect_faults(faults):
             settings = self.settings
-        except ScenarioError as error:
-            faults += error.faults
-            settings = check_settings(self.description, {})
-        try:
+        with collect_faults(faults):
             found = layout_ports(self.description, settings.sizes, self.observe, str(self.file))
-        except ScenarioError as error:
-            faults += error.faults
-        if faults:
-            raise ScenarioError(faults)
+        raise_faults(faults)
         return found.with_starts(settings.starts)
 
     @property
@@ -230,7 +221,7 @@ class Fmu(Recipe):
             return Capabilities(rollback=rollback, order=ORDERS.get(self.method), reevaluates=self.reevaluate)
         known = self.description.by_name
         reals = bool(self.outputs) and all(port.type == "real" for port in self.outputs)
-        # FMI tells slopes of outputs only, not of what else is observed
+        # FMI tells derivatives of outputs only, not of what else is observed
         sloping = reals and all(known[name].causality == "output" for name in self.observe)
         return Capabilities(
             rollback=rollback,
@@ -306,8 +297,7 @@ def _merge_parameters(
         Fault(f"{name!r:.40} is not a name", where, "text") for name in first if not isinstance(name, str)
     ]
     wrong += [Fault(f"`{name}` is given twice", where) for name in more if name in first]
-    if wrong:
-        raise ScenarioError(wrong)
+    raise_faults(wrong)
     return tuple(sorted((name, _freeze_value(value)) for name, value in {**first, **more}.items()))
 
 

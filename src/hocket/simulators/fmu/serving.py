@@ -31,7 +31,7 @@ def main(fd: int, parent: int, at: int, length: int) -> None:
     except Exception as error:
         server.refuse(_encode_error(error))
         return
-    server.answer(pickle.dumps(hasattr(live, "native")))
+    server.answer(pickle.dumps(live.native is not None))
     Service(server, live).run()
 
 
@@ -76,7 +76,7 @@ class Service:
     def run(self) -> None:
         while not self.closed:
             try:
-                question = self.server.serve(getattr(self.live, "native", None))
+                question = self.server.serve(self.live.native)
             except Exception as error:
                 self.server.refuse(_encode_error(error, "its code threw an exception: "))
                 continue
@@ -99,9 +99,7 @@ class Service:
             server.answer(pickle.dumps(getattr(asked, name)(*arguments)))
 
     def start(self, t: float, stop: float | None, early: bool) -> None:
-        for name, value in (("early", early), ("stop_time", stop)):
-            if hasattr(self.live, name):
-                setattr(self.live, name, value)
+        self.live.early, self.live.stop_time = early, stop
         self.states.clear()
         self.live.start(t)
 
@@ -132,9 +130,10 @@ class Service:
 
 def _encode_error(error: Exception, before: str = "") -> bytes:
     """Return what, where, expected and hint of an error."""
-    faults = getattr(error, "faults", ())
-    if faults:
-        fault = faults[0]
+    from hocket.errors import HocketError
+
+    if isinstance(error, HocketError):
+        fault = error.faults[0]
         return pickle.dumps((before + fault.what, fault.where, fault.expected, fault.hint))
     return pickle.dumps(((before or f"{type(error).__name__}: ") + str(error), "", "", ""))
 

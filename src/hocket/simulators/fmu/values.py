@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, raise_faults, suggest_nearest
 from hocket.simulators.fmu.ports import indices, shape, start_values
 from hocket.simulators.fmu.variables import (
     FLOATS,
@@ -110,8 +110,7 @@ def check_settings(description: Description, parameters: Mapping[str, Any], wher
         held[key] = group[0], values
         if variable.name in sizes:
             sizes[variable.name] = values[0]
-    if faults:
-        raise ScenarioError([Fault(f.what, where, f.expected, f.hint) for f in faults])
+    raise_faults(replace(fault, where=where) for fault in faults)
     starts = {
         element_name(one.variable.name, index): float(value)
         for one, values in held.values()

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, ScenarioError, raise_faults, suggest_nearest
 from hocket.model.arguments import choice_faults, is_number, is_positive, is_whole, set_fields
 from hocket.model.bonds import Balance
 from hocket.model.ports import Port
-from hocket.model.protocols import Capabilities, Model, Simulator
+from hocket.model.protocols import Capabilities, Model, Simulator, declared_energy, period_of, step_of
 from hocket.simulators.energy_projection import Projected, linear_faults
 from hocket.simulators.ode import Ode
 from hocket.simulators.power_balance import InversionBalance, PartnerView, Seat, SubsteppedBalance
@@ -117,9 +118,7 @@ class Balanced(ModelWrapper):
     def __post_init__(self) -> None:
         check_wrapped(self.model, "Balanced", "balanced")
         set_fields(self, bonds=_check_sides(self.bonds))
-        faults = [*self._option_faults(), *self._port_faults(), *self._model_faults()]
-        if faults:
-            raise ScenarioError(faults)
+        raise_faults([*self._option_faults(), *self._port_faults(), *self._model_faults()])
 
     @cached_property
     def added_ports(self) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
@@ -162,9 +161,14 @@ class Balanced(ModelWrapper):
         return isinstance(self.model, (Ode, StateSpace))
 
     @property
+    def step(self) -> Fraction | None:
+        """The micro step of the model inside."""
+        return step_of(self.model)
+
+    @property
     def energy(self) -> Any:
         """The stored energy that the model inside declares, if it does."""
-        return getattr(self.model, "energy", None)
+        return declared_energy(self.model)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -244,7 +248,7 @@ class Balanced(ModelWrapper):
 
     def _model_faults(self) -> Iterator[Fault]:
         model: Any = self.model
-        if getattr(model, "period", None) is not None:
+        if period_of(model) is not None:
             what = "a model with a period of its own cannot be balanced: its partner steps at other times"
             yield Fault(what, "Balanced", "a model in the step of its level")
         if self._is_integrated and not model.x0:

@@ -15,7 +15,20 @@ import numpy as np
 from hocket.errors import ScenarioError
 from hocket.model.arguments import set_fields
 from hocket.model.clock import Duration, format_duration
-from hocket.model.protocols import Array, Capabilities, Model, Simulator
+from hocket.model.protocols import (
+    Array,
+    Capabilities,
+    EarlyReturnSimulator,
+    InitialisationSimulator,
+    Model,
+    PreferredStepSimulator,
+    RollbackSimulator,
+    RunEndSimulator,
+    Simulator,
+    StoredEnergySimulator,
+    can_roll_back,
+    declared_energy,
+)
 from hocket.simulators.recipes import positive_duration
 from hocket.simulators.wrappers.emulation import (
     Emulating,
@@ -56,6 +69,10 @@ class Sloped(Emulating):
             )
 
     @property
+    def energy(self) -> Any:
+        return declared_energy(self.model)
+
+    @property
     def emulation(self) -> str:
         if self.trial is None:
             return "output derivatives by backward differences"
@@ -82,8 +99,15 @@ class _SlopeSimulator(LiveWrapper):
     """What both ways share: all but the slope is done by the one inside."""
 
     def __init__(self, recipe: Sloped):
-        names = "stop_time", "early", "ready", "prefers", "energy", "save", "restore"
-        super().__init__(recipe.model, *names)
+        super().__init__(
+            recipe.model,
+            RunEndSimulator,
+            EarlyReturnSimulator,
+            InitialisationSimulator,
+            PreferredStepSimulator,
+            StoredEnergySimulator,
+            RollbackSimulator,
+        )
         self.jumps = [number for number, port in enumerate(recipe.outputs) if port.discrete]
 
     def _zero_jumps(self, slope: list[float]) -> Array:
@@ -131,7 +155,7 @@ class _BackwardSlopes(_SlopeSimulator):
         super().__init__(recipe)
         self.past: tuple[tuple[float, list[float]], ...] = ()
         """Time and outputs, the newest last."""
-        if hasattr(self.inner, "save"):
+        if can_roll_back(self.inner):
             self.save, self.restore = self._save, self._restore
 
     def start(self, t: float) -> None:

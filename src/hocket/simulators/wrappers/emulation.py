@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -16,23 +17,25 @@ from hocket.errors import ScenarioError
 from hocket.model.composite import as_level
 from hocket.model.extrapolators import shift_origin
 from hocket.model.ports import Port
-from hocket.model.protocols import Array, Model
+from hocket.model.protocols import (
+    Array,
+    EarlyReturnSimulator,
+    Model,
+    RunEndSimulator,
+    hand_on,
+    is_model,
+    period_of,
+    settles_at_start,
+)
 
-SETTINGS = ("stop_time", "early")
+SETTINGS = (RunEndSimulator, EarlyReturnSimulator)
 """What engines may set on a simulator before it starts."""
 
 
 class ModelWrapper:
-    """A model around another one: ports and names are those of the one inside."""
+    """A model around another one, with the same ports; what else is the same each wrapper says itself."""
 
     model: Model
-    shared: ClassVar[tuple[str, ...]] = ("class_name", "path", "is_isolated", "step")
-    """What else is read off models, where they have it."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name in type(self).shared:
-            return getattr(self.model, name)
-        raise AttributeError(f"`{type(self).__name__}` has no attribute `{name}`")
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -46,9 +49,9 @@ class ModelWrapper:
 class Emulating(ModelWrapper):
     """A wrapper that emulates a capability; `emulation` says how, `price` what that costs and loses."""
 
-    shared: ClassVar[tuple[str, ...]] = (
-        "class_name", "path", "is_isolated", "period", "description", "energy",
-    )  # fmt: skip
+    @property
+    def period(self) -> Fraction | None:
+        return period_of(self.model)
 
     def without_period(self) -> Any:
         """Return the same model in the step of its level."""
@@ -77,7 +80,7 @@ def is_emulation(model: object) -> bool:
 
 def check_wrapped(model: Any, name: str, verb: str) -> None:
     """Refuse what is not a model; and a level, if `verb` says what is not done to it as a whole."""
-    if isinstance(model, type) or not hasattr(model, "open"):
+    if not is_model(model):
         raise ScenarioError(f"`{model!r:.60}` is not a model", name, "such as `Python(Tank)`")
     if verb and as_level(model) is not None:
         hint = f"`{name}` around each of those in it that need it"
@@ -87,13 +90,11 @@ def check_wrapped(model: Any, name: str, verb: str) -> None:
 class LiveWrapper:
     """A live simulator around another one, which does what is not defined here."""
 
-    def __init__(self, model: Model, *names: str):
-        """Open the model; of its simulator those of these methods and settings are shown that it has."""
+    def __init__(self, model: Model, *shared: type):
+        """Open the model; of these protocols its simulator's own methods and settings are shown here."""
         self.inner: Any = model.open()
-        self.settles = bool(getattr(self.inner, "settles", False))
-        for name in names:
-            if hasattr(self.inner, name):
-                setattr(self, name, getattr(self.inner, name))
+        self.settles = settles_at_start(self.inner)
+        hand_on(self.inner, self, shared)
 
     def start(self, t: float) -> None:
         self._hand_over_settings()
@@ -101,9 +102,7 @@ class LiveWrapper:
 
     def _hand_over_settings(self) -> None:
         """Set on the one inside what the engine has set here."""
-        for name in SETTINGS:
-            if name in vars(self):
-                setattr(self.inner, name, vars(self)[name])
+        hand_on(self, self.inner, SETTINGS)
 
     def output(self, t: float, u: Array) -> Array:
         y: Array = self.inner.output(t, u)

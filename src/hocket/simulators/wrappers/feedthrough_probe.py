@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,16 @@ import numpy as np
 from hocket.errors import ScenarioError
 from hocket.model.arguments import set_fields
 from hocket.model.ports import Port
-from hocket.model.protocols import Array, Capabilities, Model, Simulator
+from hocket.model.protocols import (
+    Array,
+    Capabilities,
+    Model,
+    Simulator,
+    declared_energy,
+    has_initialisation,
+    step_of,
+    text_ports,
+)
 from hocket.simulators.recipes import Feedthrough, with_feedthrough
 from hocket.simulators.wrappers.emulation import Emulating, check_wrapped, outputs_of
 
@@ -35,7 +45,6 @@ class Reacting(Emulating):
     feedthrough: tuple[tuple[str, tuple[str, ...]], ...]
     probed: bool = False
     emulates: ClassVar[str] = "feedthrough"
-    shared = (*Emulating.shared, "step", "texts")
 
     def __init__(
         self,
@@ -48,6 +57,18 @@ class Reacting(Emulating):
         made = with_feedthrough(model.outputs, model.inputs, told, "feedthrough")
         listed = tuple((port.name, tuple(port.feedthrough)) for port in made if port.feedthrough)
         set_fields(self, model=model, feedthrough=listed, probed=bool(probed))
+
+    @property
+    def step(self) -> Fraction | None:
+        return step_of(self.model)
+
+    @property
+    def energy(self) -> Any:
+        return declared_energy(self.model)
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return text_ports(self.model)
 
     @property
     def emulation(self) -> str:
@@ -94,7 +115,7 @@ def probe_feedthrough(model: Model, h: float, t: float = 0.0, seed: int = 0) -> 
         simulator.start(t)
         u = np.array([[port.start or 0.0 for port in model.inputs]], dtype=float).reshape(1, -1)
         simulator.output(t, u)
-        if hasattr(simulator, "ready"):
+        if has_initialisation(simulator):
             simulator.ready()
         _push_inputs(model, simulator, t, u, rng, moved)
         for steps in (1, 2, 4):

@@ -8,13 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from hocket.errors import SimulatorError
-from hocket.model.protocols import Array, Capabilities, Model, Simulator
+from hocket.model.protocols import (
+    Array,
+    Capabilities,
+    EarlyReturnSimulator,
+    Model,
+    RunEndSimulator,
+    Simulator,
+    has_initialisation,
+    has_output_derivatives,
+    step_of,
+)
 from hocket.simulators.wrappers.emulation import Emulating, LiveWrapper, check_wrapped
 
 
@@ -30,10 +41,13 @@ class Replay(Emulating):
     emulates: ClassVar[str] = "rollback"
     emulation: ClassVar[str] = "rollback by replay"
     price: ClassVar[str] = "a run of n steps costs n^2/2"
-    shared = ("class_name", "path", "is_isolated", "step", "period")
 
     def __post_init__(self) -> None:
         check_wrapped(self.model, "Replay", "replayed")
+
+    @property
+    def step(self) -> Fraction | None:
+        return step_of(self.model)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -64,15 +78,15 @@ class _ReplaySimulator(LiveWrapper):
     """
 
     def __init__(self, model: Model):
-        super().__init__(model, "stop_time", "early")
+        super().__init__(model, RunEndSimulator, EarlyReturnSimulator)
         self.model = model
         self.calls: list[_Call] = []
         self.at = -1
         self.beginning = False
         """Inputs may still change the initial state."""
-        if hasattr(self.inner, "ready"):
+        if has_initialisation(self.inner):
             self.ready = partial(self._record_call, "ready")
-        if hasattr(self.inner, "slope"):
+        if has_output_derivatives(self.inner):
             self.slope = lambda t, u: self.inner.slope(t, u)  # the one inside is another after a rollback
 
     def start(self, t: float) -> None:
@@ -125,7 +139,7 @@ class _ReplaySimulator(LiveWrapper):
     def _make_call(self, name: str, *arguments: Any) -> Any:
         if name == "start":
             self._hand_over_settings()
-            self.beginning = hasattr(self.inner, "ready")
+            self.beginning = has_initialisation(self.inner)
         elif name == "ready":
             self.beginning = False
         return getattr(self.inner, name)(*arguments)

@@ -16,7 +16,16 @@ from hocket.errors import ScenarioError, SimulatorError
 from hocket.model.arguments import set_fields
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.extrapolators import value_at
-from hocket.model.protocols import Array, Capabilities, Model, Simulator
+from hocket.model.protocols import (
+    Array,
+    Capabilities,
+    InitialisationSimulator,
+    Model,
+    RunEndSimulator,
+    Simulator,
+    can_roll_back,
+    step_of,
+)
 from hocket.simulators.recipes import positive_duration
 from hocket.simulators.wrappers.emulation import (
     Emulating,
@@ -43,13 +52,12 @@ class Substepped(Emulating):
     model: Model
     substep: Fraction
     emulates: ClassVar[str] = "variable step"
-    shared = tuple(name for name in Emulating.shared if name != "energy")
 
     def __init__(self, model: Model, substep: Duration):
         check_wrapped(model, "Substepped", "sub-stepped")
         set_fields(self, model=model, substep=positive_duration(substep, "substep"))
-        micro = getattr(model, "step", None)
-        if isinstance(micro, Fraction) and (self.substep / micro).denominator != 1:
+        micro = step_of(model)
+        if micro is not None and (self.substep / micro).denominator != 1:
             raise ScenarioError(
                 f"the micro step {format_duration(micro)} of the model does not divide the sub-step "
                 f"{format_duration(self.substep)}",
@@ -84,7 +92,7 @@ class _SubstepSimulator(LiveWrapper):
     """A simulator at the first point of its grid that is not before the time of its caller."""
 
     def __init__(self, recipe: Substepped):
-        super().__init__(recipe.model, "stop_time", "ready")
+        super().__init__(recipe.model, RunEndSimulator, InitialisationSimulator)
         self.own = recipe.substep
         self.h = float(recipe.substep)
         self.holds = recipe.model.capabilities.input_degree == 0
@@ -95,7 +103,7 @@ class _SubstepSimulator(LiveWrapper):
         """Sub-steps made since the start."""
         self.line: tuple[list[float], list[float], float, Array] | None = None
         """Outputs at the last two points; when the step began that led past its end, and its inputs."""
-        if hasattr(self.inner, "save"):
+        if can_roll_back(self.inner):
             self.save, self.restore = self._save, self._restore
 
     def start(self, t: float) -> None:

@@ -19,7 +19,7 @@ from hocket.model.arguments import set_fields
 from hocket.model.composite import as_level
 from hocket.model.extrapolators import interpolate_samples, value_at
 from hocket.model.ports import Port
-from hocket.model.protocols import Array, Capabilities, Model, Sample, Simulator
+from hocket.model.protocols import Array, Capabilities, InitialisationSimulator, Model, Sample, Simulator
 from hocket.simulators.recipes import parse_seconds
 from hocket.simulators.wrappers.emulation import LiveWrapper, check_wrapped
 
@@ -112,7 +112,7 @@ class _TimedSimulator(LiveWrapper):
 
     def __init__(self, timed: Timed):
         model = timed.model
-        super().__init__(model, "ready")
+        super().__init__(model, InitialisationSimulator)
         self.begin, self.degrees = float(timed.begin), timed.degrees
         self.degree = max(timed.degrees, default=0)
         honoured = model.capabilities.input_degree

@@ -118,9 +118,7 @@ def check_loading(bench: ProbeBench) -> Found:
     """Load and initialise it; tell what its binary lacks."""
     clock = time.perf_counter()
     with bench.simulator() as simulator:
-        ready = getattr(getattr(simulator, "native", None), "ready", None)
-        if ready and not ready():
-            raise simulator.fault()
+        simulator.ready()
         lasted = time.perf_counter() - clock
         lacking = bench.missing_functions(*required_functions(bench.major, bench.model.exchange))
     kind = "model exchange" if bench.model.exchange else "co-simulation"

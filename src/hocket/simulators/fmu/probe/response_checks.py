@@ -76,7 +76,7 @@ def check_input_derivatives(bench: ProbeBench) -> Found:
 
 
 def check_output_derivatives(bench: ProbeBench) -> Found:
-    """Compare slopes of outputs with differences over three small steps."""
+    """Compare output derivatives with differences over three small steps."""
     if bench.used.output_derivatives < 1:
         return "not declared", "it does not tell output derivatives"
     if refuted := bench.refute_claim("it tells output derivatives", OUTPUT_SLOPES[bench.major]):
