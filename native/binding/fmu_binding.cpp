@@ -58,6 +58,13 @@ void make_setup(Setup* self, std::string name, std::string token, std::string re
     setup.exchange = std::move(exchange);
 }
 
+std::vector<TextVariable> texts(const std::vector<fmi::Reference>& references,
+                                const std::vector<bool>& binary) {
+    std::vector<TextVariable> result;
+    for (std::size_t k = 0; k < references.size(); ++k) result.push_back({references[k], binary[k]});
+    return result;
+}
+
 void bind_setup(nb::module_& module) {
     nb::class_<Group>(module, "VariableGroup")
         .def(
@@ -65,18 +72,40 @@ void bind_setup(nb::module_& module) {
             [](Group* self, int type, std::vector<fmi::Reference> references, std::vector<int> places) {
                 new (self) Group{static_cast<Type>(type), std::move(references), std::move(places)};
             },
-            nb::kw_only(), "type"_a, "references"_a, "places"_a);
+            nb::kw_only(), "type"_a, "references"_a, "places"_a)
+        .def_prop_ro("type", [](const Group& self) { return static_cast<int>(self.type); })
+        .def_ro("references", &Group::references)
+        .def_ro("places", &Group::places);
     nb::class_<TextVariable>(module, "TextVariable")
         .def(
             "__init__",
             [](TextVariable* self, fmi::Reference reference, bool binary) {
                 new (self) TextVariable{reference, binary};
             },
-            nb::kw_only(), "reference"_a, "binary"_a);
+            nb::kw_only(), "reference"_a, "binary"_a)
+        .def_ro("reference", &TextVariable::reference)
+        .def_ro("binary", &TextVariable::binary);
     nb::class_<Setup>(module, "FmuSetup")
         .def("__init__", &make_setup, nb::kw_only(), "name"_a, "token"_a, "resources"_a, "logging"_a,
              "events"_a, "feeds_through"_a, "variable"_a, "interpolates"_a, "inputs"_a, "outputs"_a, "set"_a,
-             "get"_a, "continuous"_a, "discrete"_a, "texts_in"_a, "texts_out"_a, "exchange"_a.none());
+             "get"_a, "continuous"_a, "discrete"_a, "texts_in"_a, "texts_out"_a, "exchange"_a.none())
+        .def_ro("name", &Setup::name)
+        .def_ro("token", &Setup::token)
+        .def_ro("resources", &Setup::resources)
+        .def_ro("logging", &Setup::logging)
+        .def_ro("events", &Setup::events)
+        .def_ro("early", &Setup::early)
+        .def_ro("feeds_through", &Setup::feeds_through)
+        .def_ro("variable", &Setup::variable)
+        .def_ro("interpolates", &Setup::interpolates)
+        .def_ro("inputs", &Setup::inputs)
+        .def_ro("outputs", &Setup::outputs)
+        .def_ro("set", &Setup::set)
+        .def_ro("get", &Setup::get)
+        .def_ro("continuous", &Setup::continuous)
+        .def_ro("discrete", &Setup::discrete)
+        .def_prop_ro("texts_in", [](const Setup& self) { return texts(self.texts_in, self.binary_in); })
+        .def_prop_ro("texts_out", [](const Setup& self) { return texts(self.texts_out, self.binary_out); });
 }
 
 std::shared_ptr<Fmu> load(int version, const std::string& library, const std::string& prefix,
