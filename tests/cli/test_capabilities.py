@@ -153,7 +153,7 @@ def test_fmus(tmp_path):
     assert 'slopes = "backward"' in line(result.stdout, "slopes", "NOT MET")
     target = tmp_path / "able.toml"
     good("capabilities", first, second, *wires, *how, "--emulate", target)
-    runs = [hk.run(target, 0.02, engine=engine) for engine in ENGINES]
+    runs = [hk.run(target, 0.2, engine=engine) for engine in ENGINES]
     assert (runs[0]["second.x"].values == runs[1]["second.x"].values).all()
 
 
@@ -189,7 +189,7 @@ def test_other_faults_of_a_file_are_told_as_ever(stuck):
 
 
 def test_a_file_of_another_kind_cannot_be_written(stuck, tmp_path):
-    assert "no name for a scenario" in refused("capabilities", stuck, "--emulate", tmp_path / "able.txt")
+    assert "not a name for a scenario" in refused("capabilities", stuck, "--emulate", tmp_path / "able.txt")
 
 
 LINK = """

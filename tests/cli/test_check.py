@@ -221,7 +221,7 @@ def test_two_values_vary(tmp_path):
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("step", "`step` has no range"),
+        ("step", "`step` is not a name with a value"),
         ("step=1", "`1` is not a range"),
         ("step=1:1", "begins where it ends"),
         ("step=2:1", "has its lower end last"),

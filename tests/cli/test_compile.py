@@ -103,8 +103,8 @@ def test_controlled_steps_take_the_stop_of_the_file(tmp_path, monkeypatch):
         (("--pass", "modularity(gap=nan)"), "`gap` is nan"),
         (("--out", "nowhere/x.toml"), "there is no folder"),
         (("--json", "nowhere/x.json"), "there is no folder"),
-        (("--out", "joined.ssp"), "`joined.ssp` is no name for a scenario"),
-        (("--out", "../{}/joined.toml"), "`joined.toml` is what is compiled"),
+        (("--out", "joined.ssp"), "`joined.ssp` is not a name for a scenario"),
+        (("--out", "../{}/joined.toml"), "`joined.toml` is the scenario itself"),
     ],
 )
 def test_what_is_wrong_is_said(file, words, told):

@@ -225,11 +225,11 @@ def test_ctrl_c_keeps_the_rows(here):
     [
         (("lga.fmu",), ["there is no file `lga.fmu`", "did you mean `lag.fmu`?"]),
         (("lag.fmu", "lga.fmu"), ["there is no file `lga.fmu`"]),
-        (("lag.fmu", "demo.toml"), ["`demo.toml` is no FMU", "one scenario, or several FMUs"]),
+        (("lag.fmu", "demo.toml"), ["`demo.toml` is not an FMU", "one scenario, or several FMUs"]),
         (("lag.fmu", "--set", "t=3"), ["there is no variable `t`", "--set, `lag`", "`T`"]),
         (("lag.fmu", "--set", "T=-3"), ["`T` is -3.0", "at least 1e-06 s"]),
         (("lag.fmu", "--set", "T=3 ms"), ["`T` is '3 ms'", "a number, in s"]),
-        (("lag.fmu", "--set", "T"), ["`T` sets nothing", "name=value"]),
+        (("lag.fmu", "--set", "T"), ["`T` is not a name with a value", "name=value"]),
         (("lag.fmu", "--set", "der_y=1"), ["`der_y` cannot be set"]),
         (("lag.fmu", "gain.fmu", "--set", "k=3"), ["`k` names no model", "`lag.name`"]),
         (("lag.fmu", "gain.fmu", "--set", "gian.k=3"), ["no model `gian`", "did you mean `gain`?"]),
@@ -238,14 +238,14 @@ def test_ctrl_c_keeps_the_rows(here):
             ("lag.fmu", "--observe", "der"),
             ["no variable `der` to observe", "did you mean `der_y`?", "--observe"],
         ),
-        (("lag.fmu", "--record", "T"), ["`T` is no port", "--observe T"]),
+        (("lag.fmu", "--record", "T"), ["`T` is not a port", "--observe T"]),
         (("lag.fmu", "--stop", "0.25"), ["does not divide", "--stop", "choose another step"]),
         (("lag.fmu", "--step", "0.3"), ["does not divide"]),
         (("lag.fmu", "--step", "0"), ["not positive", "--step"]),
         (("lag.fmu", "gain.fmu", "--connect", "lag.u=gain.z"), ["`gain` has no output `z`", "--connect"]),
         (("lag.fmu", "gain.fmu", "--connect", "lgg.u=gain.y"), ["no model `lgg`", "did you mean `lag`?"]),
         (("lag.fmu", "gain.fmu", "--connect", "gain.y=lag.u"), ["source and target are exchanged"]),
-        (("lag.fmu", "gain.fmu", "--connect", "lag.u"), ["`lag.u` is no connection", "b.u=a.y"]),
+        (("lag.fmu", "gain.fmu", "--connect", "lag.u"), ["`lag.u` is not a connection", "b.u=a.y"]),
         (("first.fmu", "second.fmu", "--connect", "first.x=second.v"), ["cannot be converted", "--connect"]),
     ],
 )
@@ -269,7 +269,7 @@ def test_the_page_of_an_fmu():
         "first  FMI 2.0, co-simulation and model exchange",
         "  runs here       yes",
         "  experiment      from 0 s to 1 s, steps of 0.1 s",
-        "  co-simulation   saves and restores its state, also as bytes, steps of any length",
+        "  co-simulation   rollback, serialised states, steps of any length",
         "  holds           2 inputs, 1 output, 8 parameters, 4 locals",
         "  states          2: position, speed",
         "force  real  N     x, v",
@@ -292,16 +292,14 @@ def test_the_page_of_one_that_does_not_run_here(here):
 def test_what_the_binary_lacks(here):
     build("lag", 2, folder=here / "other", binary=b"\x7fELF")
     page = good("show", "other/lag.fmu")
-    assert (
-        "declared, but its binary lacks the functions: saves and restores its state (fmi2GetFMUstate" in page
-    )
+    assert "declared, but its binary lacks the functions: rollback (fmi2GetFMUstate" in page
 
 
 def test_functions_of_fmi_1_are_named_after_the_model(here):
     build("ramp", 1, folder=here / "other")
     build("bare", 1, folder=here / "other", canInterpolateInputs="true")
     page = good("show", "other/ramp.fmu")
-    assert "steps of any length, inputs that move during a step, slopes of outputs\n" in page
+    assert "steps of any length, inputs that move during a step, output derivatives\n" in page
     lacks = "lacks the functions: inputs that move during a step (fmiSetRealInputDerivatives)"
     assert lacks in good("show", "other/bare.fmu")
 
@@ -481,12 +479,12 @@ def test_a_run_of_a_sweep_that_fails():
         (("--vary", "q=1,2"), ["there is no variable `q`", "--vary, `lag`"]),
         (("--vary", "T=1,-1"), ["`T` is -1.0", "--vary, `lag`"]),
         (("--vary", "T=1", "--set", "y0=x"), ["`y0` is 'x'", "--vary or --set"]),
-        (("--vary", "T=1:2"), ["`1:2` is no range", "1:3:5"]),
-        (("--vary", "T=1:2:0"), ["`1:2:0` is no range"]),
+        (("--vary", "T=1:2"), ["`1:2` is not a range", "1:3:5"]),
+        (("--vary", "T=1:2:0"), ["`1:2:0` is not a range"]),
         (("--vary", "T="), ["`T` has no values"]),
         (("--vary", "T=1,,2"), ["`T` has no values"]),
         (("--vary", "T=1", "--vary", "T=2"), ["`T` varies twice"]),
-        (("--vary", "T"), ["`T` sets nothing", "--vary"]),
+        (("--vary", "T"), ["`T` is not a name with a value", "--vary"]),
         (("--vary", "T=1", "--stop", "0.33"), ["does not divide", "--stop"]),
         (("--vary", "T=1", "--record", "z"), ["no port `z` to record", "--record"]),
         (("--vary", "T=1", "--csv", "nowhere/t.csv"), ["there is no folder `nowhere`"]),

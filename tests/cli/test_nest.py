@@ -26,7 +26,7 @@ def test_the_verdict_the_tables_and_the_file(folder, tmp_path):
     lines = good("nest", folder / "three2.toml", "--out", out, "--plot", picture).splitlines()
     assert lines[0].startswith("nesting helps: {first, {second, third}} at ")
     assert lines[1].startswith("as it is: an error of ")
-    assert "what each connection does wrong" in lines
+    assert "coupling strengths" in lines
     assert "compared" in lines
     assert any(line.startswith("nested, chosen") for line in lines)
     assert any(line.startswith("flat, now") for line in lines)
@@ -94,7 +94,7 @@ def test_refusals(folder, tmp_path):
     flat = folder / "three1.toml"
     assert "a tolerance of -1.0 cannot be kept" in refused("nest", flat, "--tolerance", "-1")
     assert "is the scenario itself" in refused("nest", flat, "--out", flat)
-    assert "is no name for a scenario" in refused("nest", flat, "--out", tmp_path / "x.ssp")
+    assert "is not a name for a scenario" in refused("nest", flat, "--out", tmp_path / "x.ssp")
     assert "there is no folder" in refused("nest", flat, "--out", tmp_path / "none" / "x.toml")
     assert "three simulators at least" in refused("nest", "examples/two_masses.toml")
     assert "is not a duration" in refused("nest", flat, "--stop", "soon")

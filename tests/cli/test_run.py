@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -163,7 +165,7 @@ def test_options_of_fmus_where_there_is_none(demo: Path) -> None:
     for option in ("--interface", "--isolate", "--time-limit", "--log"):
         assert f"`{option}` is for FMUs, and there is none\n     where:    demo.toml\n" in message
     assert "`--log` is for FMUs" in refused("sweep", "demo.toml", "--vary", "left.k=1", "--log")
-    assert "`--all` is for an FMU, and `demo.toml` is none" in refused("show", "demo.toml", "--all")
+    assert "`--all` is for an FMU, and `demo.toml` is not one" in refused("show", "demo.toml", "--all")
     assert not Path("runs").exists()
 
 
@@ -240,10 +242,10 @@ def test_show_names_everything() -> None:
     shown = good("show", "car.toml")
     for line in (
         "car  steps of 10 ms, gauss-seidel, extrapolation linear, outputs consistent",
-        "├── road  table, can roll back, gives slopes",
+        "├── road  table, rollback, output derivatives",
         "│   └── out  height [cm]",
-        "out  on_body [N]      reacts at once to all inputs",
-        "axle.wheel.road    road.height            linear         x 0.01",
+        "out  on_body [N]      direct feedthrough of all inputs",
+        "axle.wheel.road    road.height            linear         × 0.01",
         "connections inside axle",
         "runs from 0 s to 5 s, a row every step, recording *",
     ):
@@ -269,11 +271,11 @@ def test_show_the_rest(here: Path) -> None:
     shown = good("show", "tank.toml")
     assert "gauss-seidel (order = pump, (tank, sensor), limit), extrapolation hold" in shown
     assert "tank  python, simulators.py:Tank, order 1, sampled every 20 ms" in shown
-    assert "sensor  state-space, rk4, order 4, steps of 5 ms, can roll back, gives slopes" in shown
+    assert "sensor  state-space, rk4, order 4, steps of 5 ms, rollback, output derivatives" in shown
     assert "in   flow [l/s]  = 500" in shown
-    assert re.search(r"tank\.flow +pump\.flow +nepce \(alpha = -0\.1\) +x 0\.0166667", shown)
+    assert re.search(r"tank\.flow +pump\.flow +nepce \(alpha = -0\.1\) +× 0\.0166667", shown)
     assert re.search(r"sensor\.u +pump\.warm +hold +\+273\.15", shown)
-    assert "limit  state-space, no state, can roll back, gives slopes" in shown
+    assert "limit  state-space, no state, rollback, output derivatives" in shown
     assert "until told to stop by --stop" in shown
     assert "recording tank.*" in shown
 
@@ -310,7 +312,7 @@ def test_new_overwrites_nothing(here: Path) -> None:
     assert "`mine.toml` exists already" in refused("new", "mine.toml")
     assert (here / "mine.toml").read_text() == "precious"
     assert "a name that ends in .toml" in refused("new", "mine.txt")
-    assert "cannot be written" in refused("new", "nowhere/mine.toml")
+    assert "there is no folder `nowhere`" in refused("new", "nowhere/mine.toml")
 
 
 def test_schema() -> None:
@@ -355,6 +357,12 @@ def test_version_and_help() -> None:
         assert good(verb, "-h") == good("help", verb) == text
     assert "Ctrl-C" in good("run", "--help")
     assert good("-h") == good("help") == good("--help")
+
+
+def test_the_list_of_verbs_says_what_their_help_begins_with() -> None:
+    for name, (module, about) in import_module("hocket.cli.app").VERBS.items():
+        function = getattr(import_module(f"hocket.cli.{module}"), name)
+        assert inspect.getdoc(function).splitlines()[0] == about
 
 
 # the mistakes of a newcomer

@@ -78,7 +78,7 @@ def test_a_value_that_violates_an_equation_fails_in_its_row_only():
         (("--vary", "left.q=1,2"), ["has no parameter `q`", "where:    --vary, `left`"]),
         (("--vary", "left.k=1:2:1000000000"), ["1,000,000,000 runs", "at most 1,000,000"]),
         (("--vary", "left.k=1:2:2000", "--vary", "right.k=1:2:2000"), ["4,000,000 runs"]),
-        (("--vary", "left.k"), ["`left.k` sets nothing", "name=values, as k=1,2,5"]),
+        (("--vary", "left.k"), ["`left.k` is not a name with a value", "name=values, as k=1,2,5"]),
         (("--vary", "left.k=1,2", "--stop", "0.99"), ["does not divide", "where:    --stop"]),
     ],
 )

@@ -50,7 +50,7 @@ def words(svg):
     [
         ("jacobi", 3, 0, 4),  # four connections, nobody has made the step
         ("gauss-seidel", 3, 2, 2),  # those down the chain know it, those up do not
-        ("iterate", 6, 4, 4),  # the second sweep knows where the first one ended
+        ("iterate", 6, 4, 4),  # the second iteration knows where the first one ended
         ("predictor-corrector", 6, 4, 4),
     ],
 )
@@ -71,14 +71,14 @@ def test_each_algorithm_shows_who_knows_what(name, steps, known, past):
     ("at_most", "until", "labels"),
     [
         (1, None, ["↻ 1 times"]),
-        (2, None, ["first sweep", "second sweep", "↻ 2 times"]),
-        (5, None, ["first sweep", "each further sweep", "↻ 5 times"]),
-        (9, 1e-6, ["first sweep", "each further sweep", "↻ until 1e-06, at most 9"]),
+        (2, None, ["first iteration", "second iteration", "↻ 2 times"]),
+        (5, None, ["first iteration", "each further iteration", "↻ 5 times"]),
+        (9, 1e-6, ["first iteration", "each further iteration", "↻ until 1e-06, at most 9"]),
     ],
 )
-def test_sweeps_are_named(at_most, until, labels):
+def test_iterations_are_named(at_most, until, labels):
     svg = parsed(Composite(RING, F(1), Iterate(Jacobi(), until, at_most)))
-    said = [word for word in words(svg) if "sweep" in word or "↻" in word]
+    said = [word for word in words(svg) if "iteration" in word or "↻" in word]
     assert sorted(said) == sorted(labels)
     assert len(having(svg, "mark", "restore")) == 2 * min(at_most, 2)
 

@@ -6,6 +6,7 @@ Out: the verb that was meant, called; or the nearest one, offered
 
 from __future__ import annotations
 
+import gc
 import inspect
 import sys
 import traceback
@@ -14,7 +15,7 @@ from dataclasses import replace
 from functools import wraps
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 import typer.main
@@ -44,6 +45,9 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(function)
     def command(*, debug: bool = False, **arguments: Any) -> None:
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
         try:
             function(**arguments)
         except (typer.Exit, BrokenPipeError):
@@ -88,141 +92,46 @@ def _with_option_hint(fault: Fault) -> Fault:
     return replace(fault, hint=hint)
 
 
-class Verb(NamedTuple):
-    """A verb before its module is imported: where it is, what the list of verbs says of it, examples."""
-
-    place: str
-    about: str
-    examples: tuple[str, ...]
-
-
 VERBS = {
-    "run": Verb(
-        "run:run",
-        "Run a scenario, or FMUs, and keep what was computed; options win over the file.",
-        (
-            "hocket run car.toml --stop 10 --record 'axle.*' --plot car.png",
-            "hocket run demo.toml --algorithm 'iterate(tolerance=1e-6)' --extrapolation linear",
-            "hocket run ball.fmu --set e=0.8 --observe resting --plot",
-            "hocket run a.fmu b.fmu --connect b.u=a.y --connect a.u=b.y",
-        ),
+    "run": ("run", "Run a scenario, or FMUs, and keep what was computed; options win over the file."),
+    "check": ("check", "Judge a coupling before a run: well posed, stable, how large is the global error?"),
+    "nest": (
+        "nest",
+        "Propose levels for a flat scenario: which simulators exchange more often, does it pay?",
     ),
-    "check": Verb(
-        "check:check",
-        "Say before the run whether the coupling is well posed and stable, and how wrong it will be.",
-        (
-            "hocket check car.toml --stop 10 --algorithm gauss-seidel",
-            "hocket check a.fmu b.fmu --connect b.u=a.y --json -",
-            "hocket check runs/car-001 --plot wrong.png",
-        ),
+    "plan": ("plan", "Print what a step of each level consists of. Nothing is run."),
+    "show": ("show", "Print levels, models, ports and connections, or all about an FMU. Nothing is run."),
+    "sweep": ("sweep", "Run with every combination of parameters, in parallel, and print the final values."),
+    "compile": ("compile", "Turn equations, algebraic loops and hosts into ordinary simulators and levels."),
+    "tune": (
+        "tune",
+        "Find the best coupling before anything is run: steps, algorithm, order, extrapolation.",
     ),
-    "nest": Verb(
-        "nest:nest",
-        "Propose levels for a flat scenario: who should talk often, how often, and whether that pays.",
-        (
-            "hocket nest car.toml --tolerance 1e-3 --out nested.toml",
-            "hocket nest car.toml --work 1.5 --plot clusters.png",
-        ),
+    "describe": ("show", "Classify a scenario as the literature does. Nothing is run."),
+    "capabilities": ("capabilities", "Print which capabilities simulators have, need, and could emulate."),
+    "probe": ("fmu_page", "Load an FMU, step it, and check that what it declares is true."),
+    "new": ("scenario_files", "Write a scenario to begin with: it has comments and runs at once."),
+    "export": ("run_output", "Write the rows of a run as CSV or Parquet, time first."),
+    "plot": ("run_output", "Draw the ports of a run over time, one axes per unit."),
+    "report": (
+        "run_output",
+        "Write one page about a run: verdict, ports with error bands, levels, timeline, tables.",
     ),
-    "plan": Verb(
-        "plan:plan",
-        "Print what a step of each level consists of. Nothing is run.",
-        ("hocket plan car.toml --plot plan.svg", "hocket plan a.fmu b.fmu --connect b.u=a.y"),
-    ),
-    "show": Verb(
-        "show:show",
-        "Print levels, models, ports and connections; of an FMU all there is to know. Nothing is run.",
-        ("hocket show car.toml", "hocket show ball.fmu --all"),
-    ),
-    "sweep": Verb(
-        "sweep:sweep",
-        "Run with every combination of parameters, in parallel, and print what became of them.",
-        (
-            "hocket sweep ball.fmu --vary e=0.5,0.7,0.9 --vary h0=1:2:11",
-            "hocket sweep car.ssp --vary spring.k=1e4:4e4:16 --csv k.csv",
-        ),
-    ),
-    "compile": Verb(
-        "compile:compile",
-        "Make a scenario trivial: equations, algebraic loops and hosts become ordinary simulators"
-        " and levels.",
-        (
-            "hocket compile car.toml --explain",
-            "hocket compile car.toml --pass 'loops(how=steps)' --out simple.toml",
-            "hocket compile simple.toml --undo --out car.toml",
-        ),
-    ),
-    "tune": Verb(
-        "tune:tune",
-        "Find the best coupling: which steps, algorithm, order and extrapolation, before anything is run.",
-        (
-            "hocket tune car.toml --verify --page front.html",
-            "hocket tune car.toml --over step=1ms:100ms:9:log --over extrapolation=hold,linear"
-            " --limit work=1",
-            "hocket tune car.toml --objective rho --objective delta --over b.u.alpha=-1:1.1:22"
-            " --plot front.png",
-            "hocket tune car.toml --apply 3 --out better.toml",
-            "hocket tune car.toml --folder tuned --dask tcp://10.0.0.1:8786",
-        ),
-    ),
-    "describe": Verb(
-        "show:describe",
-        "Classify a scenario as the literature does. Nothing is run.",
-        ("hocket describe car.toml",),
-    ),
-    "capabilities": Verb(
-        "capabilities:capabilities",
-        "Print what each simulator can, what the algorithms and passes need, and what would emulate"
-        " the rest.",
-        (
-            "hocket capabilities car.toml --algorithm iterate",
-            "hocket capabilities car.toml --emulate able.toml",
-        ),
-    ),
-    "probe": Verb(
-        "fmu_page:probe",
-        "Load an FMU, step it, and check that what it declares is true.",
-        ("hocket probe engine.fmu",),
-    ),
-    "new": Verb(
-        "scenario_files:new",
-        "Write a scenario to begin with: it has comments and runs at once.",
-        ("hocket new demo.toml",),
-    ),
-    "export": Verb(
-        "export:export",
-        "Write the rows of a run as CSV or Parquet, time first.",
-        ("hocket export runs/car-001 car.csv --ports 'axle.*' --ports body.v",),
-    ),
-    "plot": Verb(
-        "plot:plot",
-        "Draw the ports of a run over time, one axes per unit.",
-        ("hocket plot runs/car-001 'axle.*' --out axle.png",),
-    ),
-    "report": Verb(
-        "report:report",
-        "Write one page about a run: the verdict, ports with error bands, levels, timeline, tables.",
-        ("hocket report runs/car-001 --open",),
-    ),
-    "schema": Verb(
-        "scenario_files:schema",
-        "Print the JSON Schema of scenario files, for completion in an editor.",
-        ("hocket schema > hocket.schema.json",),
-    ),
+    "schema": ("scenario_files", "Print the JSON Schema of scenario files, for completion in an editor."),
 }
+"""By its name the module of each verb, which is imported when it is called, and what the list says of it."""
 
 
 def load_command(name: str) -> Any:
-    """Return the command of a verb, whose module is imported now."""
-    module, _, attribute = VERBS[name].place.partition(":")
-    function = getattr(import_module(f"hocket.cli.{module}"), attribute)
-    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    """Return the command of a verb, whose module is imported now; its docstring ends with examples."""
+    function = getattr(import_module(f"hocket.cli.{VERBS[name][0]}"), name)
+    about, _, examples = (inspect.getdoc(function) or "").partition("\n\nExamples:\n")
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
     alone.command(
         name,
         cls=PlotCommand if name == "run" else None,
-        help="\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs),
-        epilog="\n\n".join(f"Example: [bold]{example}[/bold]" for example in VERBS[name].examples),
+        help="\n\n".join(paragraph.replace("\n", " ") for paragraph in about.split("\n\n")),
+        epilog="\n\n".join(f"Example: [bold]{line.strip()}[/bold]" for line in examples.splitlines()),
     )(as_command(function))
     return typer.main.get_command(alone)
 
@@ -275,12 +184,13 @@ app = typer.Typer(
     epilog="Example: [bold]hocket new demo.toml && hocket run demo.toml[/bold]",
 )
 app.callback()(_hocket)
-for _name, _verb in VERBS.items():
-    app.command(_name, help=_verb.about)(lambda: None)  # stands in the list until it is called
+for _name, (_, _about) in VERBS.items():
+    app.command(_name, help=_about)(lambda: None)  # stands in the list until it is called
 
 
 def main() -> None:
     """Run the command line."""
+    gc.disable()  # until the verb begins: what is imported lasts, and looking for garbage in it takes time
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal may not know every sign

@@ -1,4 +1,4 @@
-"""hocket capabilities: what each simulator can, what the algorithms need, and what can be emulated.
+"""hocket capabilities: those of each simulator, those that are needed, and those that can be emulated.
 
 In:  a scenario file, or FMUs; what the file says need not be possible yet
 Out: two tables; perhaps the scenario with wrappers where capabilities are missing
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
@@ -17,19 +17,18 @@ from rich.text import Text
 
 from hocket.cli import options
 from hocket.cli.command_arguments import read_experiment, with_algorithms
-from hocket.cli.output_files import check_file, write_json
-from hocket.cli.terminal import print_out, titled_table
+from hocket.cli.options import flag, option
+from hocket.cli.output_files import check_scenario_target, print_written, write_json
+from hocket.cli.terminal import print_notes, print_out, titled_table
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import scenario_faults
-from hocket.errors import Fault, FileError, ScenarioError
+from hocket.errors import Fault, ScenarioError, list_names
 from hocket.files import toml
 from hocket.files.formats import write
 from hocket.model.experiment import Experiment
-
-if TYPE_CHECKING:
-    from hocket.planning.compiler.capability_needs import Need
-    from hocket.planning.compiler.emulation_pass import EmulationResult
-
+from hocket.planning.compiler.capability_needs import Need, needs
+from hocket.planning.compiler.capability_table import CAPABILITIES, tabulate_capabilities
+from hocket.planning.compiler.emulation_pass import EmulationResult, emulate_missing, other_remedy, remedy
 
 _FEW = ("rollback", "variable step", "slopes", "input degree", "feedthrough", "re-evaluation", "order")
 """The columns that algorithms ask about most; --all shows the others."""
@@ -40,38 +39,29 @@ def capabilities(
     algorithm: options.Algorithm = None,
     extrapolation: options.Extrapolation = None,
     passes: Annotated[
-        list[str] | None,
-        typer.Option("--pass", metavar="NAME", help="Ask for a pass too: accuracy; may be repeated."),
+        list[str] | None, option("NAME", "Ask for a pass too: accuracy; may be repeated.", "--pass")
     ] = None,
     emulate: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the scenario with what is missing emulated (.toml)."),
+        Path | None, option("FILE", "Write the scenario with what is missing emulated (.toml).")
     ] = None,
-    wanted: Annotated[
-        bool,
-        typer.Option("--wanted", metavar="", help="Emulate what is only lost without, too."),
-    ] = False,
+    wanted: Annotated[bool, flag("--wanted", "Emulate what is wanted but not required, too.")] = False,
     probe: Annotated[
-        bool,
-        typer.Option("--probe", metavar="", help="Open models to see which outputs react at once."),
+        bool, flag("--probe", "Open models to see which outputs have direct feedthrough.")
     ] = False,
-    everything: Annotated[bool, typer.Option("--all", metavar="", help="All columns.")] = False,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all as JSON; - is stdout.")] = None,
+    everything: Annotated[bool, flag("--all", "All columns.")] = False,
+    as_json: options.Json = None,
     connect: options.Connect = None,
 ) -> None:
-    """Print what each simulator can, what the algorithms and passes need, and what would emulate the rest.
+    """Print which capabilities simulators have, need, and could emulate.
 
     Exit code 2 if something that is needed is missing.
-    """
-    from hocket.planning.compiler.capability_needs import needs
-    from hocket.planning.compiler.capability_table import CAPABILITIES, tabulate_capabilities
-    from hocket.planning.compiler.emulation_pass import emulate_missing
 
+    Examples:
+        hocket capabilities car.toml --algorithm iterate
+        hocket capabilities car.toml --emulate able.toml
+    """
     if emulate:
-        check_file(emulate)
-        if emulate.suffix.lower() != ".toml":
-            what = f"`{emulate.name}` is no name for a scenario that says what is emulated"
-            raise FileError(what, str(emulate), "a name that ends in .toml")
+        check_scenario_target(emulate, where="--emulate")
     experiment = _read_unchecked(files, connect or (), algorithm, extrapolation)
     level: Any = experiment.composite
     found = needs(level, passes or ())
@@ -79,19 +69,20 @@ def capabilities(
     changed = (
         emulate_missing(level, wanted=wanted, probe=probe, passes=passes or ()) if emulate or probe else None
     )
-    if json:
+    printed = str(as_json) == "-"
+    if as_json:
         facts = {"capabilities": can.rows(), "needs": [_need_facts(need) for need in found]}
-        write_json(json, facts | ({"emulated": changed.rows()} if changed else {}))
-    if str(json) != "-":
-        columns = CAPABILITIES if everything else _FEW
-        rows = [{k: v for k, v in row.items() if k in ("simulator", "kind", *columns)} for row in can.rows()]
-        print_out(*titled_table(f"what the simulators of {experiment.name} can", rows, None))
+        write_json(as_json, facts | ({"emulated": changed.rows()} if changed else {}))
+    if not printed:
+        columns = ("simulator", "kind", *(CAPABILITIES if everything else _FEW))
+        rows = [{head: row[head] for head in row if head in columns} for row in can.rows()]
+        print_out(*titled_table(f"capabilities of the simulators of {experiment.name}", rows, None))
         print_out(*_need_lines(level, found))
-        print_out(*(Text(f"note: {note}", "yellow") for note in experiment.notes))
+        print_notes(experiment.notes)
     if changed:
-        _write_emulated(experiment, changed, emulate, str(json) == "-")
+        _write_emulated(experiment, changed, emulate, printed)
         found = needs(changed.level, passes or ()) if emulate else found
-    if any(need.is_required and need.unmet for need in found):
+    if _is_refused(found):
         raise typer.Exit(2)
 
 
@@ -102,54 +93,52 @@ def _read_unchecked(
     extrapolation: Sequence[str] | None,
 ) -> Experiment:
     """Return the experiment; a file that is refused for what its simulators cannot do is read too."""
-    from hocket.planning.compiler.capability_needs import needs
-
     try:
         experiment = read_experiment(files, connect)
     except ScenarioError:
         if len(files) > 1 or files[0].suffix.lower() != ".toml":
             raise
         experiment = toml.read(files[0], check=False)
-        if _has_other_faults(experiment) or not any(
-            need.is_required and need.unmet for need in needs(experiment.composite)
-        ):
+        others = scenario_faults(with_level_ports(experiment.composite.scenario))
+        if others or not _is_refused(needs(experiment.composite)):
             raise
     return with_algorithms(experiment, algorithm, extrapolation, suited=False)
 
 
-def _has_other_faults(experiment: Experiment) -> bool:
-    """Return whether more is wrong than what simulators cannot do."""
-    return bool(scenario_faults(with_level_ports(experiment.composite.scenario)))
+def _is_refused(found: Sequence[Need]) -> bool:
+    return any(need.is_required and need.unmet for need in found)
 
 
 def _need_lines(level: Any, found: Sequence[Need]) -> Iterator[RenderableType]:
-    from hocket.planning.compiler.emulation_pass import other_remedy, remedy
-
     rows = [
         {
             "level": need.level or "outermost",
             "by": need.by,
             "needs": need.capability,
-            "of": _join_paths(need.of),
+            "of": _few_names(need.of),
             "verdict": _need_verdict(need),
-            "missing in": _join_paths(need.unmet),
+            "missing in": _few_names(need.unmet),
             "emulated by": "; ".join(
                 dict.fromkeys(filter(None, (remedy(level, p, need) for p in need.unmet)))
             ),
         }
         for need in found
     ]
-    yield from titled_table("what is needed", rows, None)
+    yield from titled_table("required capabilities", rows, None)
     if not rows:
         yield from ("", "nothing is needed beyond stepping")
     for need in found:
         if need.unmet:
-            whom, what = _join_paths(need.unmet), f"{need.by} needs {need.capability}: {need.why}"
+            names, what = _few_names(need.unmet), f"{need.by} needs {need.capability}: {need.why}"
             yield ""
-            yield Text(f"{whom}: {what}", "red" if need.is_required else "yellow")
+            yield Text(f"{names}: {what}", "red" if need.is_required else "yellow")
             yield f"  without it {'the scenario is refused' if need.is_required else need.loses}"
             others = {path: other_remedy(level, path, need) for path in need.unmet}
             yield from (f"  try, for {path}: {words}" for path, words in others.items() if words)
+
+
+def _few_names(paths: Sequence[str]) -> str:
+    return list_names(paths, 4, quote="")
 
 
 def _need_verdict(need: Need) -> str:
@@ -158,14 +147,8 @@ def _need_verdict(need: Need) -> str:
     return "NOT MET" if need.is_required else "lost"
 
 
-def _join_paths(paths: Sequence[str]) -> str:
-    return ", ".join(paths[:4]) + (f" and {len(paths) - 4} more" if len(paths) > 4 else "")
-
-
 def _write_emulated(experiment: Experiment, changed: EmulationResult, file: Path | None, quiet: bool) -> None:
     """Tell what is emulated, and write it."""
-    from hocket.planning.compiler.emulation_pass import other_remedy
-
     if changed.left and file:
         raise ScenarioError(
             [
@@ -180,13 +163,13 @@ def _write_emulated(experiment: Experiment, changed: EmulationResult, file: Path
             ]
         )
     if not quiet:
-        print_out(*titled_table("what is emulated", changed.rows(), None))
+        print_out(*titled_table("emulated capabilities", changed.rows(), None))
         if not changed.done:
             print_out("", "nothing has to be emulated")
     if file:
         write(replace(experiment, composite=changed.level), file)
         if not quiet:
-            print_out("", f"wrote {file}")
+            print_written(file)
 
 
 def _need_facts(need: Need) -> dict[str, object]:
@@ -196,10 +179,10 @@ def _need_facts(need: Need) -> dict[str, object]:
         "by": need.by,
         "needs": need.capability,
         "why": need.why,
-        "of": list(need.of),
+        "of": need.of,
         "required": need.is_required,
         "met": need.is_met,
-        "unmet": list(need.unmet),
-        "emulated": list(need.emulated),
+        "unmet": need.unmet,
+        "emulated": need.emulated,
         "loses": need.loses,
     }

@@ -8,30 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-import typer
 
-from hocket.analysis.measure import Measure, join_facts
+from hocket.analysis.measure import Measure, Outcome
 from hocket.cli import options
 from hocket.cli import run_estimate as runs
-from hocket.cli.command_arguments import (
-    locate_faults,
-    parse_assignments,
-    read_experiment,
-    split_assignment,
-    with_algorithms,
-)
-from hocket.cli.output_files import check_outputs, draw_measures, write_json
-from hocket.cli.terminal import count_progress, print_measures, print_out
+from hocket.cli.command_arguments import locate_faults, read_changed, split_assignment
+from hocket.cli.options import option
+from hocket.cli.output_files import check_outputs
+from hocket.cli.terminal import count_progress
 from hocket.errors import ScenarioError, suggest_nearest
-from hocket.model.clock import format_duration, seconds
+from hocket.model.clock import seconds
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
-from hocket.planning.parameters import leaves, with_parameters
+from hocket.planning.parameters import leaves
 
 if TYPE_CHECKING:
     from hocket.analysis.stability_intervals import Intervals
@@ -84,9 +78,7 @@ def parse_ranges(composite: Composite, written: Sequence[str]) -> list[VariedRan
 def _parse_range(composite: Composite, text: str) -> VariedRange:
     from hocket.analysis.stability_map import is_step
 
-    if "=" not in text:
-        raise ScenarioError(f"`{text}` has no range", OPTION, "name=low:high, as k=1:100")
-    name, values = split_assignment(text, OPTION)
+    name, values = split_assignment(text, OPTION, "name=low:high, as k=1:100")
     where = f"{OPTION} {text}"
     step = is_step(composite, name)
     expected = "low:high, as step=10ms:200ms" if step else "low:high, as k=1:100"
@@ -119,13 +111,9 @@ def _check_varied_name(composite: Composite, name: str, value: float, where: str
     except ScenarioError as error:
         models = [path for path, _ in leaves(composite)]
         if len(models) > 1 and not any(name.startswith(f"{path}.") for path in models):
+            hint = suggest_nearest(name, [*variable_names(composite), *models])
             expected = "a step, or a parameter of a model"
-            raise ScenarioError(
-                f"there is no `{name}`",
-                where,
-                expected,
-                suggest_nearest(name, [*variable_names(composite), *models]),
-            ) from None
+            raise ScenarioError(f"there is no `{name}`", where, expected, hint) from None
         raise error from None
 
 
@@ -146,10 +134,6 @@ def map_stability(
         return stability_map(rho, x.points(MAP_COLUMNS), y.points(MAP_ROWS), (x.name, y.name), scales, told)
 
 
-ROWS = 8
-"""Of each table, unless all are asked for."""
-
-
 def check(
     files: runs.FilesOrRun,
     stop: options.Stop = None,
@@ -157,33 +141,29 @@ def check(
     extrapolation: options.Extrapolation = None,
     connect: options.Connect = None,
     assign: options.Set = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="PNG", help="Draw the eigenvalues and participation factors.")
-    ] = None,
-    as_json: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write everything; -: print it instead.")
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", metavar="", help="All rows of the tables.")] = False,
+    plot: Annotated[Path | None, option("PNG", "Draw the eigenvalues and participation factors.")] = None,
+    as_json: options.Json = None,
+    everything: options.AllRows = False,
     robust: Annotated[
         bool | None,
-        typer.Option(
+        option(
+            "",
+            "Compute other macro steps and stability radii, however long it takes, or never.",
             "--robust/--no-robust",
-            metavar="",
-            help="Compute other macro steps and stability radii, however long it takes, or never.",
             show_default=False,
         ),
     ] = None,
     vary: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=LOW:HIGH",
-            help="Only find where it is stable: step=10ms:200ms, plant.k=1:100; given twice: a map.",
+        option(
+            "NAME=LOW:HIGH",
+            "Only find where it is stable: step=10ms:200ms, plant.k=1:100; given twice: a map.",
         ),
     ] = None,
     quick: runs.Quick = False,
     again: runs.Again = False,
 ) -> None:
-    """Before a run: is the coupling well posed and stable, and how large will the global error be?
+    """Judge a coupling before a run: well posed, stable, how large is the global error?
 
     It is judged by the very plan that will be run: spectral radius, least-damped modes, predicted errors,
     stability radii, recommended changes. What is not linear is linearised at its start; black boxes are
@@ -198,6 +178,11 @@ def check(
 
     Exit codes: 0 the coupling may be run, 1 ill posed or unstable (a run: error too large, or the estimate
     not reliable), 2 bad scenario or command, 3 not judged.
+
+    Examples:
+        hocket check car.toml --stop 10 --algorithm gauss-seidel
+        hocket check a.fmu b.fmu --connect b.u=a.y --json -
+        hocket check runs/car-001 --plot wrong.png
     """
     if runs.is_run(files):
         others = {
@@ -212,38 +197,16 @@ def check(
         runs.check_run(files[0], quick, again, plot, as_json, everything, others)
         return
     runs.refuse_run_options(files, {"--quick": quick, "--again": again})
-    experiment = with_algorithms(read_experiment(files, connect or ()), algorithm, extrapolation)
-    composite = with_parameters(experiment.composite, parse_assignments(experiment, assign or ()), "--set")
-    experiment = _with_stop(replace(experiment, composite=composite), stop)
+    experiment = read_changed(files, connect, algorithm, extrapolation, assign, stop)
     check_outputs(as_json, plot)
-    printed = str(as_json) == "-"
     measures: Sequence[Measure]
     if vary:
-        measures, code = [map_stability(experiment, parse_ranges(composite, vary), quiet=printed)], 0
+        over = parse_ranges(experiment.composite, vary)
+        measures, outcome = [map_stability(experiment, over, quiet=str(as_json) == "-")], Outcome.GOOD
     else:
         from hocket.analysis.coupling_check import check as checked
 
         with locate_faults(files, ["stop"] if stop else []):
             found = checked(experiment, robust=robust)
-        measures, code = found.measures, found.outcome.exit_code
-    if as_json:
-        write_json(as_json, join_facts(measures))
-    if not printed:
-        print_measures(measures, None if everything else ROWS)
-    drawn = draw_measures(measures, plot)
-    if not printed:
-        print_out(*(f"wrote {file}" for file in (*drawn, as_json) if file))
-    if code:
-        raise typer.Exit(code)
-
-
-def _with_stop(experiment: Experiment, typed: str | None) -> Experiment:
-    """Return the experiment with the end that was typed."""
-    try:
-        end = experiment.stop if typed is None else seconds(typed)
-    except ValueError as error:
-        raise ScenarioError(str(error), "--stop") from None
-    if end is not None and end <= experiment.start:
-        when = f"the run stops at {format_duration(end)} and starts at {format_duration(experiment.start)}"
-        raise ScenarioError(when, "--stop")
-    return replace(experiment, stop=end)
+        measures, outcome = found.measures, found.outcome
+    runs.present_measures(measures, plot, as_json, everything, outcome)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,12 @@ from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS
 from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
 from hocket.files.toml.table_kinds import KindFamily
+from hocket.model.clock import format_duration, seconds
 from hocket.model.composite import Composite, levels
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connection
-from hocket.planning.parameters import is_fmu, leaves, split_parameter_path, with_leaves
+from hocket.planning.parameters import is_fmu, leaves, split_parameter_path, with_leaves, with_parameters
 from hocket.planning.planner import plan_tree
-from hocket.simulators.fmu.recipe import Fmu, remake_fmu
 from hocket.simulators.recipes import positive_duration
 
 _FAMILIES: dict[str, KindFamily] = {"algorithm": ORCHESTRATORS, "extrapolation": EXTRAPOLATIONS}
@@ -63,15 +64,16 @@ def with_algorithms(
     faults: list[Fault] = []
     how: dict[str, dict[str, Any]] = {}
     typed: dict[str, str] = {}
-    for option, texts in (("algorithm", algorithm or ()), ("extrapolation", extrapolation or ())):
-        for text in texts:
-            try:
-                path, read = _parse_level_choice(text, option, known)
-                how.setdefault(path, {})[option] = read
-                if option == "algorithm":
-                    typed[path] = f"--algorithm {text}"
-            except ScenarioError as error:
-                faults += error.faults
+    choices = [("algorithm", "orchestrator", text) for text in algorithm or ()]
+    choices += [("extrapolation", "extrapolation", text) for text in extrapolation or ()]
+    for option, part, text in choices:
+        try:
+            path, read = _parse_level_choice(text, option, known)
+            how.setdefault(path, {})[part] = read
+            if option == "algorithm":
+                typed[path] = f"--algorithm {text}"
+        except ScenarioError as error:
+            faults += error.faults
     if faults:
         raise ScenarioError(faults)
     if not how:
@@ -104,15 +106,7 @@ def _replace_algorithms(
         name: _replace_algorithms(model, how, f"{inside}{name}") if isinstance(model, Composite) else model
         for name, model in composite.scenario.models.items()
     }
-    new = how.get(path, {})
-    return Composite(
-        composite.scenario.with_models(models),
-        composite.step,
-        new.get("algorithm", composite.orchestrator),
-        new.get("extrapolation", composite.extrapolation),
-        composite.start,
-        composite.sampled,
-    )
+    return composite.with_changes(scenario=composite.scenario.with_models(models), **how.get(path, {}))
 
 
 def _parse_level_choice(text: str, option: str, known: Mapping[str, Composite]) -> tuple[str, Any]:
@@ -148,19 +142,12 @@ def _parse_toml_value(text: str, option: str, where: str) -> Any:
     if not set("({[=") & set(text):
         return text
     try:
-        return tomllib.loads(f"value = {text if text.startswith('{') else _as_toml(text)}")["value"]
+        table = text if text.startswith("{") else "".join(map(_token_to_toml, _PARTS.finditer(text)))
+        return tomllib.loads(f"value = {table}")["value"]
     except tomllib.TOMLDecodeError:
-        example = _EXAMPLES[option]
-        expected = f"a word, or a word with options in quotes: '{example}'"
-        raise ScenarioError(f"`{text}` cannot be read", where, expected, _bracket_hint(text)) from None
-
-
-def _bracket_hint(text: str) -> str:
-    return "" if text.count("(") == text.count(")") else "a bracket is not closed"
-
-
-def _as_toml(text: str) -> str:
-    return "".join(_token_to_toml(found) for found in _PARTS.finditer(text))
+        expected = f"a word, or a word with options in quotes: '{_EXAMPLES[option]}'"
+        hint = "" if text.count("(") == text.count(")") else "a bracket is not closed"
+        raise ScenarioError(f"`{text}` cannot be read", where, expected, hint) from None
 
 
 def _token_to_toml(found: re.Match[str]) -> str:
@@ -198,30 +185,26 @@ def fmu_options(
     interface: InterfaceChoice | None, isolate: bool, time_limit: str | None, log: bool
 ) -> dict[str, dict[str, Any]]:
     """Return the options of FMUs that were typed, and what they mean to an `Fmu`."""
-    found: dict[str, dict[str, Any]] = {}
-    if interface:
-        found["--interface"] = {"interface": interface.value}
-    if isolate:
-        found["--isolate"] = {"isolate": True}
-    if time_limit is not None:
-        found["--time-limit"] = {"isolate": True, "time_limit": positive_duration(time_limit, "--time-limit")}
-    if log:
-        found["--log"] = {"logging": True}
-    return found
+    limit = None if time_limit is None else positive_duration(time_limit, "--time-limit")
+    meant: dict[str, dict[str, Any] | None] = {
+        "--interface": {"interface": interface.value} if interface else None,
+        "--isolate": {"isolate": True} if isolate else None,
+        "--time-limit": None if limit is None else {"isolate": True, "time_limit": limit},
+        "--log": {"logging": True} if log else None,
+    }
+    return {option: meaning for option, meaning in meant.items() if meaning}
 
 
 def _with_fmu_options(composite: Composite, how: Mapping[str, Mapping[str, Any]], where: str) -> Composite:
     """Return the composite with these options of all of its FMUs; without any FMU they are refused."""
     if not how:
         return composite
-    from hocket.simulators.fmu.recipe import Fmu
+    from hocket.simulators.fmu.recipe import Fmu, remake_fmu  # here: most runs have no FMU
 
     fmus = {path: model for path, model in leaves(composite) if isinstance(model, Fmu)}
     if not fmus:
-        faults = [
-            Fault(f"`{option}` is for FMUs, and there is none", where, "", "leave it out") for option in how
-        ]
-        raise ScenarioError(faults)
+        what = "`{}` is for FMUs, and there is none"
+        raise ScenarioError([Fault(what.format(option), where, "", "leave it out") for option in how])
     meant = {name: value for meaning in how.values() for name, value in meaning.items()}
     return with_leaves(composite, {path: remake_fmu(fmu, **meant) for path, fmu in fmus.items()})
 
@@ -229,8 +212,9 @@ def _with_fmu_options(composite: Composite, how: Mapping[str, Mapping[str, Any]]
 def _couple_fmus(files: Sequence[Path]) -> Experiment:
     others = [file for file in files if file.suffix.lower() != ".fmu" and not file.is_dir()]
     if others:
-        what = f"{len(files)} files were given, and `{others[0]}` is no FMU"
+        what = f"{len(files)} files were given, and `{others[0]}` is not an FMU"
         raise ScenarioError(what, "", "one scenario, or several FMUs")
+
     from hocket.files.fmus import experiment_from_fmus, model_name
     from hocket.simulators.fmu.recipe import Fmu
 
@@ -239,15 +223,14 @@ def _couple_fmus(files: Sequence[Path]) -> Experiment:
         (fmu,) = hocket.read(file).composite.scenario.models.values()
         assert isinstance(fmu, Fmu)
         fmus[model_name(file, fmus)] = fmu
-    experiment = experiment_from_fmus(fmus)
-    return replace(experiment, name="-".join(fmus))
+    return replace(experiment_from_fmus(fmus), name="-".join(fmus))
 
 
 def _with_observed(composite: Composite, names: Sequence[str]) -> Composite:
     """Return the composite with variables of its FMUs put out."""
     if not names:
         return composite
-    from hocket.simulators.fmu.recipe import Fmu
+    from hocket.simulators.fmu.recipe import Fmu, remake_fmu
 
     wanted: dict[str, tuple[str, ...]] = {}
     for written in names:
@@ -257,7 +240,7 @@ def _with_observed(composite: Composite, names: Sequence[str]) -> Composite:
     for path, observe in wanted.items():
         fmu = models[path]
         if not isinstance(fmu, Fmu):
-            faults.append(Fault(f"`{path}` is no FMU", f"--observe {path}.{observe[0]}"))
+            faults.append(Fault(f"`{path}` is not an FMU", f"--observe {path}.{observe[0]}"))
             continue
         try:
             changed[path] = remake_fmu(fmu, observe=(*fmu.observe, *observe))
@@ -277,7 +260,7 @@ def _with_connections(composite: Composite, written: Sequence[str]) -> Composite
             target, arrow, source = (part.strip() for part in text.partition("="))
         if not (source and arrow and target):
             expected = "input=output, as b.u=a.y, or output->input in quotes"
-            raise ScenarioError(f"`{text}` is no connection", "--connect", expected)
+            raise ScenarioError(f"`{text}` is not a connection", "--connect", expected)
         made.append(Connection(_full_port_path(composite, source), _full_port_path(composite, target)))
     scenario = composite.scenario
     if not made:
@@ -326,30 +309,24 @@ def _check_port(composite: Composite, name: str) -> None:
     if is_fmu(model) and variable in model.description.by_name and variable not in ports:
         array = bool(model.description.by_name[variable].dimensions)
         hint = f"--record '{name}*'" if array else f"--observe {name}"
-        raise ScenarioError(f"`{name}` is no port but {_A[array]}", "--record", "an input or output", hint)
-
-
-_A = {True: "an array of them", False: "a variable inside"}
+        what = f"`{name}` is not a port but {'an array of them' if array else 'a variable inside'}"
+        raise ScenarioError(what, "--record", "an input or output", hint)
 
 
 def parse_assignments(
     experiment: Experiment, written: Sequence[str], option: str = "--set"
 ) -> dict[str, Any]:
     """Return parameters by path from texts such as `a.k=20`."""
-    values: dict[str, Any] = {}
-    for text in written:
-        name, value = split_assignment(text, option)
-        values[name] = parse_value_for(experiment, name, value, option)
-    return values
+    pairs = [split_assignment(text, option) for text in written]
+    return {name: parse_value_for(experiment, name, value, option) for name, value in pairs}
 
 
-def split_assignment(text: str, option: str) -> tuple[str, str]:
+def split_assignment(text: str, option: str, expected: str = "name=value, as k=20") -> tuple[str, str]:
     """Return the name and the value of `k=20`."""
-    name, sign, value = text.partition("=")
-    if not (name.strip() and sign):
-        expected = "name=values, as k=1,2,5" if option == "--vary" else "name=value, as k=20"
-        raise ScenarioError(f"`{text}` sets nothing", option, expected)
-    return name.strip(), value.strip()
+    name, sign, value = (part.strip() for part in text.partition("="))
+    if not (name and sign):
+        raise ScenarioError(f"`{text}` is not a name with a value", option, expected)
+    return name, value
 
 
 def parse_value_for(experiment: Experiment, name: str, text: str, option: str) -> Any:
@@ -376,6 +353,26 @@ def parse_literal(text: str) -> Any:
     return found if isinstance(found, (bool, int, float, str, list)) else text
 
 
+def read_for_run(
+    verb: str,
+    files: Sequence[Path],
+    connect: Sequence[str],
+    observe: Sequence[str],
+    fmus: Mapping[str, Mapping[str, Any]],
+    stop: str | None,
+    ledger: bool,
+) -> Experiment:
+    """Return what was typed as an experiment that can be run: it ends, and there are bonds for a ledger."""
+    experiment = read_experiment(files, connect, observe, fmus)
+    check_stop(experiment, stop, files, verb)
+    if ledger and not any(level.wiring.bonds for level in plan_tree(experiment.composite).levels()):
+        hint = "leave it out"
+        hint += ", or give the file a table [bonds.NAME] with `effort` and `flow`" if _is_toml(files) else ""
+        where = ", ".join(map(str, files))
+        raise ScenarioError("`--ledger` is for power bonds, and there is none", where, "", hint)
+    return experiment
+
+
 def check_stop(experiment: Experiment, stop: str | None, files: Sequence[Path], verb: str) -> None:
     """Refuse a run that nothing would end."""
     if experiment.stop is None and stop is None:
@@ -384,13 +381,35 @@ def check_stop(experiment: Experiment, stop: str | None, files: Sequence[Path], 
         raise ScenarioError("nothing says when the run stops", str(files[0]), "a stop time", hint)
 
 
-def check_bonds(experiment: Experiment, files: Sequence[Path]) -> None:
-    """Refuse to keep the ledger of an experiment without power bonds."""
-    if not any(level.wiring.bonds for level in plan_tree(experiment.composite).levels()):
-        hint = "leave it out"
-        hint += ", or give the file a table [bonds.NAME] with `effort` and `flow`" if _is_toml(files) else ""
-        where = ", ".join(map(str, files))
-        raise ScenarioError("`--ledger` is for power bonds, and there is none", where, "", hint)
+def read_changed(
+    files: Sequence[Path],
+    connect: Sequence[str] | None,
+    algorithm: Sequence[str] | None,
+    extrapolation: Sequence[str] | None,
+    assign: Sequence[str] | None,
+    stop: str | None = None,
+) -> Experiment:
+    """Return what was typed as one experiment, with what was typed for levels, parameters and the end."""
+    experiment = with_algorithms(read_experiment(files, connect or ()), algorithm, extrapolation)
+    composite = with_parameters(experiment.composite, parse_assignments(experiment, assign or ()), "--set")
+    return replace(experiment, composite=composite, stop=parse_stop(experiment, stop))
+
+
+def parse_stop(experiment: Experiment, typed: str | None) -> Fraction | None:
+    """Return when the run stops, as it was typed or as the file says; None: nothing says it."""
+    try:
+        end = experiment.stop if typed is None else seconds(typed)
+    except ValueError as error:
+        raise ScenarioError(str(error), "--stop", '10, "500 ms", "2 min"') from None
+    if end is not None and end <= experiment.start:
+        what = f"the run stops at {format_duration(end)} and starts at {format_duration(experiment.start)}"
+        raise ScenarioError(what, "--stop", f"more than {format_duration(experiment.start)}")
+    return end
+
+
+def folder_stem(files: Sequence[Path], experiment: Experiment) -> str:
+    """Return how the folders of runs begin."""
+    return files[0].stem if len(files) == 1 else experiment.name
 
 
 def _is_toml(files: Sequence[Path]) -> bool:

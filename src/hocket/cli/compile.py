@@ -11,112 +11,99 @@ from dataclasses import replace
 from difflib import unified_diff
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import typer
 from rich.text import Text
 
 from hocket.cli import options
 from hocket.cli.command_arguments import parse_kind
-from hocket.cli.output_files import check_file, write_json
+from hocket.cli.options import flag, option
+from hocket.cli.output_files import (
+    check_file,
+    check_outputs,
+    check_scenario_target,
+    print_written,
+    write_json,
+)
 from hocket.cli.terminal import print_out
 from hocket.errors import FileError
 from hocket.files import toml
 from hocket.files.atomic_files import write_text
 from hocket.files.fmus import resource_folder
 from hocket.files.formats import read
+from hocket.files.toml.pass_options import PASSES
 from hocket.model.experiment import Experiment
-
-if TYPE_CHECKING:
-    from hocket.planning.compiler.compiler import Compilation
+from hocket.planning.compiler.compiler import Compilation, compile_level
 
 
 def compile(
     file: options.File,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Where to write it; left out: car.compiled.toml for car.toml."),
+        Path | None, option("FILE", "Where to write it; left out: car.compiled.toml for car.toml.")
     ] = None,
     passes: Annotated[
         list[str] | None,
-        typer.Option(
-            "--pass",
-            metavar="NAME",
-            help="A pass to run: modularity, 'loops(how=steps)', 'distribution(small_step=\"20 ms\")', "
+        option(
+            "NAME",
+            "A pass to run: modularity, 'loops(how=steps)', 'distribution(small_step=\"20 ms\")', "
             "'accuracy(tolerance=1e-4)'; may be repeated. Left out: those that are needed.",
+            "--pass",
         ),
     ] = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", metavar="", help="Tell the story, write nothing.")
-    ] = False,
-    diff: Annotated[
-        bool, typer.Option("--diff", metavar="", help="Show what changes, write nothing.")
-    ] = False,
-    undo: Annotated[
-        bool, typer.Option("--undo", metavar="", help="Write the text that a file was compiled from.")
-    ] = False,
-    json: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the story as JSON; - is stdout.")
-    ] = None,
+    explain: Annotated[bool, flag("--explain", "Tell what is inserted and why; write nothing.")] = False,
+    diff: Annotated[bool, flag("--diff", "Show what changes; write nothing.")] = False,
+    undo: Annotated[bool, flag("--undo", "Write the text that a file was compiled from.")] = False,
+    as_json: options.Json = None,
 ) -> None:
-    """Make a scenario trivial: equations, algebraic loops and hosts become ordinary simulators and levels.
+    """Turn equations, algebraic loops and hosts into ordinary simulators and levels.
 
     What is inserted is told, with the pass it is from and the reason; the file that is written holds the
     original text, and `--undo` gives it back.
-    """
-    from hocket.planning.compiler.compiler import compile_level as compiled_by
 
+    Examples:
+        hocket compile car.toml --explain
+        hocket compile car.toml --pass 'loops(how=steps)' --out simple.toml
+        hocket compile simple.toml --undo --out car.toml
+    """
     if undo:
         _restore_original(file, out)
         return
     target = out or file.with_name(f"{file.stem}.compiled.toml")
-    writes = not explain and not diff
-    if json and str(json) != "-":
-        check_file(json)
+    printed, writes = str(as_json) == "-", not explain and not diff
+    check_outputs(as_json)
     if writes:
-        _check_compile_target(target, file)
+        check_scenario_target(target, [file])
     experiment = read(file)
-    made = compiled_by(
+    made = compile_level(
         experiment.composite, [_parse_pass(text, experiment) for text in passes] if passes else None
     )
-    after = replace(experiment, composite=made.level, original=_toml_source(file), **_run_settings(made))
-    if json:
-        write_json(json, _compilation_facts(made))
-    if str(json) != "-":
+    counted = any(chapter.by == "accuracy" for chapter in made.chapters)  # steps under control: s, not t
+    settings: dict[str, Any] = {"start": Fraction(0), "stop": None, "every": None} if counted else {}
+    text = file.read_bytes().decode() if file.suffix.lower() == ".toml" else ""  # with its ends of lines
+    after = replace(experiment, composite=made.level, original=text, **settings)
+    if as_json:
+        write_json(as_json, _compilation_facts(made))
+    if not printed:
         print_out(*_compilation_lines(made, explain))
     if diff:
         print_out(*_diff_lines(experiment, after, file, target))
-    if writes:
-        toml.write(after, target)
-        if str(json) != "-":
-            print_out(f"wrote {target}")
-            if file.suffix.lower() == ".ssp":
-                print_out(f"its FMUs are in {resource_folder(target)}: keep them together")
-            if _run_settings(made):
-                print_out(
-                    f"its steps are counted, three or four to each of t: hocket run {target} --stop 1000"
-                )
+    if not writes:
+        return
+    toml.write(after, target)
+    if not printed:
+        print_written(target)
+        if file.suffix.lower() == ".ssp":
+            print_out(f"its FMUs are in {resource_folder(target)}: keep them together")
+        if counted:
+            print_out(f"its steps are counted, three or four to each of t: hocket run {target} --stop 1000")
 
 
 def _parse_pass(text: str, experiment: Experiment) -> Any:
-    from hocket.files.toml.pass_options import PASSES
-
     more: dict[str, Any] = {}
     if text.strip().startswith("accuracy"):
-        more = {"begin": float(experiment.start)} | (
-            {"stop": float(experiment.stop)} if experiment.stop is not None else {}
-        )
+        ends = {"begin": experiment.start, "stop": experiment.stop}
+        more = {name: float(end) for name, end in ends.items() if end is not None}
     return parse_kind(PASSES, text, "pass", f"--pass {text}", more)
-
-
-def _check_compile_target(target: Path, file: Path) -> None:
-    """Refuse names that are no scenario's, and the file that is compiled: its text would be gone."""
-    check_file(target)
-    if target.suffix.lower() != ".toml":
-        raise FileError(f"`{target.name}` is no name for a scenario", "--out", "a name that ends in .toml")
-    if target.exists() and file.exists() and target.samefile(file):
-        what = f"`{target.name}` is what is compiled"
-        raise FileError(what, "--out", "another file", f"--out {file.stem}.compiled.toml")
 
 
 def _restore_original(file: Path, out: Path | None) -> None:
@@ -129,18 +116,7 @@ def _restore_original(file: Path, out: Path | None) -> None:
     if target.exists() and target.read_bytes() != experiment.original.encode():
         raise FileError(f"`{target}` is there, and differs", str(target), "a new file", "--out another.toml")
     write_text(target, experiment.original)
-    print_out(f"wrote {target}")
-
-
-def _toml_source(file: Path) -> str:
-    """Return the text of a scenario file, with the ends of lines that it has; of another format, none."""
-    return file.read_bytes().decode() if file.suffix.lower() == ".toml" else ""
-
-
-def _run_settings(made: Compilation) -> dict[str, Any]:
-    """Return how the compiled scenario is run, if not as before: steps under control are counted by s."""
-    over_s = any(chapter.by == "accuracy" for chapter in made.chapters)
-    return {"start": Fraction(0), "stop": None, "every": None} if over_s else {}
+    print_written(target)
 
 
 def _compilation_facts(made: Compilation) -> dict[str, Any]:

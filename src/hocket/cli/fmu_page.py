@@ -14,12 +14,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from hocket.cli.terminal import console, is_terminal, print_out
-from hocket.errors import ScenarioError, count
+from hocket.cli.options import argument, flag, option
+from hocket.cli.terminal import console, indent, is_terminal, label_grid, plain_table, print_out, titled_table
+from hocket.errors import ScenarioError, count, list_names
 from hocket.files.fmus import experiment_from_fmus
 from hocket.files.formats import read
 from hocket.model.clock import format_duration
@@ -34,7 +33,6 @@ from hocket.simulators.fmu.binaries import (
     required_functions,
 )
 from hocket.simulators.fmu.description import read_description
-from hocket.simulators.fmu.probe import Probe
 from hocket.simulators.fmu.probe import probe as probed
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import Description, FmuInterface, FmuVariable, array_of
@@ -58,11 +56,11 @@ def _functions_containing(part: str) -> dict[int, tuple[str, ...]]:
 
 
 _CLAIMS: tuple[tuple[str, str, Mapping[int, str | tuple[str, ...]]], ...] = (
-    ("can_save", "saves and restores its state", STATE),
-    ("can_serialise", "also as bytes", _functions_containing("serialize")),
+    ("can_save", "rollback", STATE),
+    ("can_serialise", "serialised states", _functions_containing("serialize")),
     ("variable_step", "steps of any length", {}),
     ("interpolates_inputs", "inputs that move during a step", INPUT_SLOPES),
-    ("output_derivatives", "slopes of outputs", OUTPUT_SLOPES),
+    ("output_derivatives", "output derivatives", OUTPUT_SLOPES),
     ("intermediate_update", "intermediate update", {}),
     ("event_mode", "event mode", {}),
     ("early_return", "steps may end early", {}),
@@ -90,32 +88,25 @@ def fmu_page(file: Path, everything: bool) -> Iterator[RenderableType]:
     fmu, refusal = _model_or_refusal(file)
     yield Text.assemble((description.name, "bold"), f"  FMI {description.version}, ", " and ".join(there))
     if description.about:
-        yield Padding(Text(description.about), (0, 0, 0, 2), expand=False)
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    facts: list[tuple[str, str | Text]] = [
-        *_tool_facts(description),
+        yield indent(description.about)
+    made = ", ".join(text for text in (description.tool, description.date) if text)
+    facts: list[tuple[str, RenderableType]] = [
+        *([("made by", made)] if made else []),
         *_platform_facts(folder, description, there, refusal),
         *_experiment_facts(description, fmu),
         *((name, _capability_words(folder, description, one)) for name, one in there.items()),
         *_content_facts(description),
     ]
-    for label, text in facts:
-        grid.add_row(label, text)
-    yield Padding(grid, (0, 0, 0, 2), expand=False)
+    yield label_grid(facts)
     for title, causalities in _GROUPS:
         chosen = [variable for variable in description.variables if variable.causality in causalities]
-        if chosen and (everything or title != "locals"):
-            yield ""
-            yield _variable_table(title, chosen, fmu)
+        if everything or title != "locals":
+            yield from titled_table(title, _variable_rows(chosen, fmu), None)
     notes = fmu.notes if fmu else description.problems
-    if notes:
-        yield ""
-        yield from (Text(f"note: {note}", "yellow") for note in notes)
+    yield from ("" for _ in notes[:1])
+    yield from (Text(f"note: {note}", "yellow") for note in notes)
     if fmu is not None:
-        yield ""
-        yield f"run it:  hocket run {shlex.quote(str(file))} --plot"
+        yield from ("", f"run it:  hocket run {shlex.quote(str(file))} --plot")
 
 
 def _model_or_refusal(file: Path) -> tuple[Fmu | None, str]:
@@ -126,12 +117,6 @@ def _model_or_refusal(file: Path) -> tuple[Fmu | None, str]:
         return None, "; ".join(fault.what for fault in error.faults)
     assert isinstance(model, Fmu)
     return model, ""
-
-
-def _tool_facts(description: Description) -> Iterator[tuple[str, str]]:
-    made = ", ".join(text for text in (description.tool, description.date) if text)
-    if made:
-        yield "made by", made
 
 
 def _platform_facts(
@@ -203,37 +188,32 @@ def _content_facts(description: Description) -> Iterator[tuple[str, str]]:
     yield "holds", ", ".join(listed) or "no variables"
     states = [state for state, _ in description.states]
     if states:
-        names = ", ".join(states[:8]) + (f" and {len(states) - 8} more" if len(states) > 8 else "")
-        yield "states", f"{len(states)}: {names}"
+        yield "states", f"{len(states)}: {list_names(states, 8, quote='')}"
     if description.event_indicators:
         yield "event indicators", str(description.event_indicators)
 
 
-def _variable_table(title: str, variables: Iterable[FmuVariable], fmu: Fmu | None) -> Table:
-    """Return a table of variables; columns that nothing has are left out."""
+def _variable_rows(variables: Iterable[FmuVariable], fmu: Fmu | None) -> list[dict[str, str]]:
+    """Return a row for each variable; columns that nothing has are left out."""
     outputs = fmu.outputs if fmu else ()
-    reacts = {array_of(port.name): port.feedthrough for port in outputs}
-    reacts |= {port.name: port.feedthrough for port in outputs}
+    through = {array_of(port.name): port.feedthrough for port in outputs}
+    through |= {port.name: port.feedthrough for port in outputs}
     rows = [
-        (
-            variable.name,
-            _variable_type(variable),
-            variable.unit,
-            _format_start_value(variable.start),
-            _variable_range(variable),
-            ", ".join(reacts.get(variable.name, ())) if variable.causality == "output" else "",
-            variable.about,
-        )
+        {
+            "name": variable.name,
+            "type": _variable_type(variable),
+            "unit": variable.unit,
+            "start": _format_start_value(variable.start),
+            "range": _variable_range(variable),
+            "direct feedthrough of": ", ".join(through.get(variable.name, ()))
+            if variable.causality == "output"
+            else "",
+            "about": variable.about,
+        }
         for variable in variables
     ]
-    heads = ("name", "type", "unit", "start", "range", "reacts at once to", "about")
-    kept = [number for number in range(len(heads)) if number < 2 or any(row[number] for row in rows)]
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for number in kept:
-        table.add_column(heads[number], header_style="dim", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(row[number]) for number in kept))
-    return table
+    used = {head for row in rows for head, text in row.items() if text} | {"name", "type"}
+    return [{head: text for head, text in row.items() if head in used} for row in rows]
 
 
 def _variable_type(variable: FmuVariable) -> str:
@@ -265,40 +245,30 @@ _STYLES = {"true": "green", "false": "bold red", "not declared": "dim", "untried
 
 
 def probe(
-    file: Annotated[Path, typer.Argument(metavar="FMU", help="An FMU.", show_default=False)],
-    interface: Annotated[
-        str, typer.Option(metavar="NAME", help="co-simulation or model-exchange, if it has both.")
-    ] = "auto",
-    time_limit: Annotated[str, typer.Option(metavar="TIME", help="What a check may take.")] = "60 s",
-    here: Annotated[
-        bool, typer.Option("--here", metavar="", help="In this process: a crash of the FMU ends it.")
-    ] = False,
+    file: Annotated[Path, argument("FMU", "An FMU.")],
+    interface: Annotated[str, option("NAME", "co-simulation or model-exchange, if it has both.")] = "auto",
+    time_limit: Annotated[str, option("TIME", "What a check may take.")] = "60 s",
+    here: Annotated[bool, flag("--here", "In this process: a crash of the FMU ends it.")] = False,
 ) -> None:
     """Load an FMU, step it, and check that what it declares is true.
 
     Exit codes: 0 it is, 1 it is not or the FMU fails, 2 the FMU cannot be read.
+
+    Examples:
+        hocket probe engine.fmu
     """
-    options: dict[str, Any] = {
-        "interface": interface,
-        "time_limit": positive_duration(time_limit, "--time-limit"),
-    }
-    model = Fmu(file, **options)
+    limit: Any = positive_duration(time_limit, "--time-limit")
+    named: Any = interface
+    model = Fmu(file, interface=named, time_limit=limit)
     busy = console(stderr=True).status(f"probing {file.name}") if is_terminal(stderr=True) else nullcontext()
     with busy:
         found = probed(model, here=here)
-    print_out(
-        _findings_table(found), "", Text(found.summary, "bold red" if found.failed_checks else "bold green")
-    )
+    table = plain_table("capability", "verdict", no_wrap=True)
+    table.add_column("found", overflow="fold")
+    for finding in found.findings:
+        quiet = "dim" if finding.verdict == "not declared" else ""
+        verdict = Text(finding.verdict, _STYLES[finding.verdict])
+        table.add_row(Text(finding.name, quiet), verdict, Text(finding.what, quiet))
+    print_out(table, "", Text(found.summary, "bold red" if found.failed_checks else "bold green"))
     if found.failed_checks:
         raise typer.Exit(1)
-
-
-def _findings_table(found: Probe) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("capability", "verdict", "found"):
-        table.add_column(heading, header_style="dim", overflow="fold", no_wrap=heading != "found")
-    for finding in found.findings:
-        style = _STYLES[finding.verdict]
-        quiet = "dim" if finding.verdict == "not declared" else ""
-        table.add_row(Text(finding.name, quiet), Text(finding.verdict, style), Text(finding.what, quiet))
-    return table

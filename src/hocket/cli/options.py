@@ -25,84 +25,63 @@ class InterfaceChoice(StrEnum):
     exchange = "model-exchange"
 
 
+def argument(metavar: str, about: str) -> Any:
+    """Return what stands in a command without a name before it."""
+    return typer.Argument(metavar=metavar, help=about, show_default=False)
+
+
+def option(metavar: str, about: str, *names: str, panel: str | None = None, **more: Any) -> Any:
+    """Return an option with a value; `names` if it is not called as its parameter is."""
+    return typer.Option(*names, metavar=metavar, help=about, rich_help_panel=panel, **more)
+
+
+def flag(name: str, about: str, panel: str | None = None) -> Any:
+    """Return an option without a value."""
+    return typer.Option(name, metavar="", help=about, rich_help_panel=panel)
+
+
 FMU_PANEL = "FMUs"
-Files = Annotated[
-    list[Path],
-    typer.Argument(metavar="FILE", help="A scenario (.toml, .ssp), or FMUs.", show_default=False),
-]
-File = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A scenario (.toml, .ssp) or an .fmu.", show_default=False)
-]
-Stop = Annotated[str | None, typer.Option(metavar="TIME", help='When to stop: 10, "500 ms", "2 min".')]
-Start = Annotated[str | None, typer.Option(metavar="TIME", help="When to start.")]
-Step = Annotated[str | None, typer.Option(metavar="TIME", help='The macro step, as "10 ms".')]
+Files = Annotated[list[Path], argument("FILE", "A scenario (.toml, .ssp), or FMUs.")]
+File = Annotated[Path, argument("FILE", "A scenario (.toml, .ssp) or an .fmu.")]
+RunFolder = Annotated[Path, argument("RUN", "The folder of a run.")]
+Stop = Annotated[str | None, option("TIME", 'When to stop: 10, "500 ms", "2 min".')]
+Start = Annotated[str | None, option("TIME", "When to start.")]
+Step = Annotated[str | None, option("TIME", 'The macro step, as "10 ms".')]
 Algorithm = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        help="In place of the file's: gauss-seidel, 'iterate(tolerance=1e-6)', of a level axle=jacobi.",
+    option(
+        "NAME", "In place of the file's: gauss-seidel, 'iterate(tolerance=1e-6)', of a level axle=jacobi."
     ),
 ]
 Extrapolation = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME", help="In place of the file's: linear, of a level axle=quadratic."),
+    list[str] | None, option("NAME", "In place of the file's: linear, of a level axle=quadratic.")
 ]
-Every = Annotated[
-    str | None, typer.Option(metavar="TIME", help='Time between rows; "micro": micro steps too.')
-]
-Record = Annotated[
-    list[str] | None,
-    typer.Option(metavar="PATTERN", help='Ports to keep, as "axle.*"; may be repeated.'),
-]
+Every = Annotated[str | None, option("TIME", 'Time between rows; "micro": micro steps too.')]
+Record = Annotated[list[str] | None, option("PATTERN", 'Ports to keep, as "axle.*"; may be repeated.')]
 Ledger = Annotated[
-    bool,
-    typer.Option("--ledger", metavar="", help="Record what flows through power bonds, and what they gain."),
+    bool, flag("--ledger", "Record the power through power bonds, and their energy residuals.")
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", metavar="", help="Replace the run in --folder.")]
-Csv = Annotated[Path | None, typer.Option(metavar="FILE", help="Then write what was recorded.")]
+Csv = Annotated[Path | None, option("FILE", "Then write what was recorded.")]
+Json = Annotated[Path | None, option("FILE", "Write everything as JSON; -: print it instead.", "--json")]
+AllRows = Annotated[bool, flag("--all", "All rows of the tables.")]
 Connect = Annotated[
-    list[str] | None,
-    typer.Option(metavar="IN=OUT", help="Connect FMUs: b.u=a.y; may be repeated.", rich_help_panel=FMU_PANEL),
+    list[str] | None, option("IN=OUT", "Connect FMUs: b.u=a.y; may be repeated.", panel=FMU_PANEL)
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="A parameter or start value: k=20, of several a.k=20.",
-        rich_help_panel=FMU_PANEL,
-    ),
+    option("NAME=VALUE", "A parameter or start value: k=20, of several a.k=20.", "--set", panel=FMU_PANEL),
 ]
 Observe = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME", help="Record a variable that is no output: h, a.h.", rich_help_panel=FMU_PANEL
-    ),
+    list[str] | None, option("NAME", "Record a variable that is not an output: h, a.h.", panel=FMU_PANEL)
 ]
 Interfaces = Annotated[
-    InterfaceChoice | None,
-    typer.Option(
-        "--interface", metavar="NAME", help="co-simulation or model-exchange.", rich_help_panel=FMU_PANEL
-    ),
+    InterfaceChoice | None, option("NAME", "co-simulation or model-exchange.", "--interface", panel=FMU_PANEL)
 ]
-Isolate = Annotated[
-    bool,
-    typer.Option("--isolate", metavar="", help="Each in a process of its own.", rich_help_panel=FMU_PANEL),
-]
+Isolate = Annotated[bool, flag("--isolate", "Each in a process of its own.", FMU_PANEL)]
 TimeLimit = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="What a call may take, if not 60 s; each is isolated.",
-        rich_help_panel=FMU_PANEL,
-    ),
+    str | None, option("TIME", "What a call may take, if not 60 s; each is isolated.", panel=FMU_PANEL)
 ]
-Log = Annotated[
-    bool,
-    typer.Option(
-        "--log", metavar="", help="Show all they say, not warnings only.", rich_help_panel=FMU_PANEL
-    ),
-]
+Log = Annotated[bool, flag("--log", "Show all that they log, not warnings only.", FMU_PANEL)]
 
 IN_FOLDER = Path(".")
 """What `--plot` alone means: a picture in the folder of the run."""

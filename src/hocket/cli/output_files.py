@@ -10,7 +10,7 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 
 import hocket
 from hocket.analysis.measure import Measure
-from hocket.cli.terminal import print_err
+from hocket.cli.terminal import print_err, print_out
 from hocket.engine.recording import write_error
 from hocket.errors import FileError, HocketError, ScenarioError
 from hocket.files.atomic_files import write_text
@@ -98,13 +98,42 @@ def _make_next_folder(stem: str) -> Path:
     raise AssertionError("numbers do not end")
 
 
-def check_outputs(as_json: Path | None, plot: Path | None, pictures: Iterable[str | None] = ("",)) -> None:
+def check_outputs(
+    as_json: Path | None = None,
+    plot: Path | None = None,
+    pictures: Iterable[str | None] = ("",),
+    others: Iterable[Path | None] = (),
+) -> None:
     """Refuse what cannot be written, before anything is computed; `pictures` is what measures call theirs."""
     for name in pictures:
         if plot is not None and name is not None:
             check_picture(_picture_path(plot, name))
-    if as_json and str(as_json) != "-":
-        check_file(as_json)
+    for target in (*others, as_json):
+        if target and str(target) != "-":
+            check_file(target)
+
+
+def check_scenario_target(
+    target: Path, sources: Iterable[Path] = (), where: str = "--out", endings: Sequence[str] = (".toml",)
+) -> None:
+    """Refuse a file that a scenario cannot be written to, and the scenario that it is made from."""
+    check_file(target)
+    if target.suffix.lower() not in endings:
+        what = f"`{target.name}` is not a name for a scenario"
+        raise FileError(what, where, f"a name that ends in {' or '.join(endings)}")
+    if any(target.resolve() == source.resolve() for source in sources):
+        hint = "another name: the scenario is not replaced"
+        raise FileError(f"`{target.name}` is the scenario itself", where, "another file", hint)
+
+
+def with_size(file: Path) -> str:
+    """Return the name of a file that was written, and how large it is."""
+    return f"{file} ({file.stat().st_size / 1000:,.0f} kB)"
+
+
+def print_written(*files: object) -> None:
+    """Print which files were written; None is none."""
+    print_out(*(f"wrote {file}" for file in files if file))
 
 
 def _picture_path(plot: Path, name: str) -> Path:

@@ -12,15 +12,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from hocket.cli import options
 from hocket.cli.command_arguments import read_experiment, with_algorithms
-from hocket.cli.output_files import check_file
-from hocket.cli.terminal import print_out
+from hocket.cli.options import option
+from hocket.cli.output_files import check_file, print_written
+from hocket.cli.terminal import indent, print_notes, print_out
 from hocket.files import wording
 from hocket.model.clock import format_duration
 from hocket.planning.cost import Cost, LinkCost, plan_cost
@@ -33,11 +32,14 @@ def plan(
     algorithm: options.Algorithm = None,
     extrapolation: options.Extrapolation = None,
     connect: options.Connect = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="SVG", help="Draw one macro step as a timeline.")
-    ] = None,
+    plot: Annotated[Path | None, option("SVG", "Draw one macro step as a timeline.")] = None,
 ) -> None:
-    """Print what a step of each level consists of. Nothing is run."""
+    """Print what a step of each level consists of. Nothing is run.
+
+    Examples:
+        hocket plan car.toml --plot plan.svg
+        hocket plan a.fmu b.fmu --connect b.u=a.y
+    """
     from hocket.report.timeline import check_svg_ending, write_timeline_svg
 
     if plot:
@@ -51,10 +53,10 @@ def plan(
             print_out("")
         print_out(*_plan_lines(level, around, path or experiment.name))
     print_out("", *_cost_lines(plan_cost(plan_tree(experiment.composite))))
-    print_out(*(Text(f"note: {note}", "yellow") for note in experiment.notes))
+    print_notes(experiment.notes)
     if plot:
         write_timeline_svg(plan_tree(experiment.composite), experiment.name, plot)
-        print_out(f"wrote {plot}")
+        print_written(plot)
 
 
 def _plan_lines(level: PlanTree, around: PlanTree | None, name: str) -> Iterator[RenderableType]:
@@ -67,19 +69,19 @@ def _plan_lines(level: PlanTree, around: PlanTree | None, name: str) -> Iterator
     _, *lines = replace(level.plan, inner={}).lines()
     for line in lines:
         body = Text(line.lstrip())
-        indent = len(line) - len(body)
-        if indent >= 4:
+        deep = len(line) - len(body)
+        if deep >= 4:
             body.stylize("green", 0, line.lstrip().find(" "))
         else:
             body.stylize("yellow" if line.lstrip().startswith("note:") else "cyan")
-        yield Padding(body, (0, 0, 0, indent), expand=False)
+        yield indent(body, deep)
     if level.wiring.bonds:
-        yield Padding(Text("accounts of power:", "cyan"), (0, 0, 0, 2), expand=False)
+        yield indent(Text("power bonds:", "cyan"))
     for joint in level.wiring.bonds:
         giver, taker = (level.wiring.names[side.child] for side in (joint.given, joint.taken))
         form = level.composite.scenario.bonds[joint.name].balance
         how = f", balanced by {form}" if form else ""
-        yield Padding(Text(f"{joint.name} from {giver} to {taker}{how}"), (0, 0, 0, 4), expand=False)
+        yield indent(f"{joint.name} from {giver} to {taker}{how}", 4)
 
 
 def _cost_lines(made: Cost) -> Iterator[RenderableType]:
@@ -92,18 +94,17 @@ def _cost_lines(made: Cost) -> Iterator[RenderableType]:
         f"{_format_fraction(steps)} simulator steps, {rate:.6g} per second",
         f"{_format_fraction(made.values)} values exchanged",
     ]
-    for each in made.links:
-        lines.append(_link_cost_line(each, made))
+    lines += [_link_cost_line(each, made) for each in made.links]
     if made.links:
         lines.append(f"{made.link_time:.3g} s on the links per second, messages one after the other")
-    for line in lines:
-        yield Padding(Text(line), (0, 0, 0, 2), expand=False)
+    yield from map(indent, lines)
 
 
 def _link_cost_line(each: LinkCost, made: Cost) -> str:
-    sweeps = f", {made.sweeps} sweeps" + (" at the least" if made.settles else "") if made.sweeps > 1 else ""
+    least = " at the least" if made.settles else ""
+    iterations = f", {made.sweeps} iterations{least}" if made.sweeps > 1 else ""
     step = format_duration(made.hosts_step)
-    now = f"{each.each.messages} ({each.bytes(each.each)} bytes) every {step}{sweeps}"
+    now = f"{each.each.messages} ({each.bytes(each.each)} bytes) every {step}{iterations}"
     start = f"{each.start.messages} ({each.bytes(each.start)} bytes) to start"
     return f"messages from {each.source} to {each.target}: {now}; {start}"
 

@@ -15,16 +15,16 @@ import typer
 import hocket
 from hocket.cli import options
 from hocket.cli.command_arguments import (
-    check_bonds,
-    check_stop,
     fmu_options,
+    folder_stem,
     locate_faults,
     parse_assignments,
-    read_experiment,
+    read_for_run,
     record_patterns,
     with_algorithms,
 )
-from hocket.cli.output_files import check_file, check_picture, run_folder
+from hocket.cli.options import flag, option
+from hocket.cli.output_files import check_outputs, print_written, run_folder
 from hocket.cli.run_estimate import announce_reruns, more_rows, print_summary
 from hocket.cli.terminal import print_err, print_measures, print_out, relay_fmu_logs, run_progress
 from hocket.execution.run import experiment_to_run, vary_experiment
@@ -33,7 +33,7 @@ from hocket.model.experiment import Experiment
 
 
 class EngineChoice(StrEnum):
-    """Who runs the plan."""
+    """What executes the plan."""
 
     native = "native"
     interpreter = "interpreter"
@@ -53,30 +53,16 @@ def run(
     every: options.Every = None,
     record: options.Record = None,
     ledger: options.Ledger = False,
-    folder: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where to keep the run, if not in runs/FILE-001."),
-    ] = None,
-    overwrite: options.Overwrite = False,
-    realtime: Annotated[
-        float | None, typer.Option(metavar="FACTOR", help="Keep pace with the clock; 2: twice as fast.")
-    ] = None,
+    folder: Annotated[Path | None, option("DIR", "Where to keep the run, if not in runs/FILE-001.")] = None,
+    overwrite: Annotated[bool, flag("--overwrite", "Replace the run in --folder.")] = False,
+    realtime: Annotated[float | None, option("FACTOR", "Keep pace with the clock; 2: twice as fast.")] = None,
     engine: Annotated[
-        EngineChoice, typer.Option(metavar="NAME", help="native, or interpreter: slow, the same numbers.")
+        EngineChoice, option("NAME", "native, or interpreter: slow, the same numbers.")
     ] = EngineChoice.native,
-    threads: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="If not as many as pay off.")
-    ] = None,
-    trust: Annotated[
-        bool,
-        typer.Option("--trust", metavar="", help="How wrong was it? Two more runs tell."),
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", metavar="", help="Print the folder of the run only.")
-    ] = False,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="[PNG]", help="Then draw it; alone: in the folder of the run.")
-    ] = None,
+    threads: Annotated[int | None, option("N", "If not as many as pay off.", min=1)] = None,
+    trust: Annotated[bool, flag("--trust", "Estimate the global error, by two more runs.")] = False,
+    quiet: Annotated[bool, flag("--quiet", "Print the folder of the run only.")] = False,
+    plot: Annotated[Path | None, option("[PNG]", "Then draw it; alone: in the folder of the run.")] = None,
     csv: options.Csv = None,
     connect: options.Connect = None,
     assign: options.Set = None,
@@ -91,27 +77,23 @@ def run(
     FMUs are named after their files, a second one of the same name gets _2. Ctrl-C ends the run after the
     current step: every row so far is kept, and the exit code is 1. It is 1 too when the run fails, and 2 when
     the scenario or the command is wrong.
+
+    Examples:
+        hocket run car.toml --stop 10 --record 'axle.*' --plot car.png
+        hocket run demo.toml --algorithm 'iterate(tolerance=1e-6)' --extrapolation linear
+        hocket run ball.fmu --set e=0.8 --observe resting --plot
+        hocket run a.fmu b.fmu --connect b.u=a.y --connect a.u=b.y
     """
-    how = fmu_options(interface, isolate, time_limit, log)
-    experiment = with_algorithms(
-        read_experiment(files, connect or (), observe or (), how), algorithm, extrapolation
-    )
-    check_stop(experiment, stop, files, "run")
-    if ledger:
-        check_bonds(experiment, files)
-    if csv:
-        check_file(csv)
-    if plot:
-        check_picture(Path("plot.png") if plot == options.IN_FOLDER else plot)
+    fmus = fmu_options(interface, isolate, time_limit, log)
+    experiment = read_for_run("run", files, connect or (), observe or (), fmus, stop, ledger)
+    experiment = with_algorithms(experiment, algorithm, extrapolation)
+    check_outputs(plot=Path("plot.png") if plot == options.IN_FOLDER else plot, others=[csv])
     typed = {"start": start, "stop": stop, "every": every, "record": record}
-    stem = files[0].stem if len(files) == 1 else experiment.name
     with (
-        run_folder(folder, stem, overwrite) as place,
+        run_folder(folder, folder_stem(files, experiment), overwrite) as place,
         locate_faults(files, [name for name, value in typed.items() if value]),
         relay_fmu_logs(log),
-        run_progress(
-            experiment.name, start or experiment.start, step or experiment.composite.step, quiet
-        ) as progress,
+        run_progress(experiment, quiet, start, step) as progress,
     ):
         parameters = parse_assignments(experiment, assign or ())
         meant = experiment_to_run(experiment, start=start, stop=stop, step=step, every=every)
@@ -142,7 +124,7 @@ def run(
     elif picture:
         done.plot(path=picture)
     if not quiet:
-        print_out(*(f"wrote {written}" for written in (csv, picture) if written))
+        print_written(csv, picture)
     if done.status != "finished":
         raise typer.Exit(1)
 

@@ -17,25 +17,24 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.table import Table
 from rich.text import Text
 
 import hocket
 from hocket.cli import options
 from hocket.cli.command_arguments import (
-    check_bonds,
-    check_stop,
     fmu_options,
+    folder_stem,
     locate_faults,
     parse_assignments,
     parse_literal,
     parse_value_for,
-    read_experiment,
+    read_for_run,
     record_patterns,
     split_assignment,
 )
-from hocket.cli.output_files import check_file, run_folder
-from hocket.cli.terminal import count_progress, is_terminal, print_err, print_out, relay_fmu_logs
+from hocket.cli.options import flag, option
+from hocket.cli.output_files import check_outputs, print_written, run_folder
+from hocket.cli.terminal import count_progress, is_terminal, plain_table, print_err, print_out, relay_fmu_logs
 from hocket.errors import FileError, ScenarioError, count
 from hocket.files.atomic_files import write_text
 from hocket.model.experiment import Experiment
@@ -51,10 +50,7 @@ BONDS = 4
 def sweep(
     files: options.Files,
     vary: Annotated[
-        list[str],
-        typer.Option(
-            metavar="NAME=VALUES", help="k=1,2,5, or 5 values from 1 to 3: k=1:3:5; may be repeated."
-        ),
+        list[str], option("NAME=VALUES", "k=1,2,5, or 5 values from 1 to 3: k=1:3:5; may be repeated.")
     ],
     stop: options.Stop = None,
     start: options.Start = None,
@@ -63,19 +59,12 @@ def sweep(
     record: options.Record = None,
     ledger: options.Ledger = False,
     folder: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where to keep the runs, if not in runs/FILE-sweep-001."),
+        Path | None, option("DIR", "Where to keep the runs, if not in runs/FILE-sweep-001.")
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", metavar="", help="Replace the runs in --folder.")
-    ] = False,
-    workers: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Runs at a time, if not one per processor.")
-    ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", metavar="", help="Print the folder of the runs only.")
-    ] = False,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table, all of it.")] = None,
+    overwrite: Annotated[bool, flag("--overwrite", "Replace the runs in --folder.")] = False,
+    workers: Annotated[int | None, option("N", "Runs at a time, if not one per processor.", min=1)] = None,
+    quiet: Annotated[bool, flag("--quiet", "Print the folder of the runs only.")] = False,
+    csv: Annotated[Path | None, option("FILE", "Write the table, all of it.")] = None,
     connect: options.Connect = None,
     assign: options.Set = None,
     observe: options.Observe = None,
@@ -84,29 +73,22 @@ def sweep(
     time_limit: options.TimeLimit = None,
     log: options.Log = False,
 ) -> None:
-    """Run with every combination of parameters, in parallel, and print what became of them.
+    """Run with every combination of parameters, in parallel, and print the final values.
 
     Ctrl-C stops all of them: every row so far is kept. The exit code is 1 then, and when a run fails.
+
+    Examples:
+        hocket sweep ball.fmu --vary e=0.5,0.7,0.9 --vary h0=1:2:11
+        hocket sweep car.ssp --vary spring.k=1e4:4e4:16 --csv k.csv
     """
-    how = fmu_options(interface, isolate, time_limit, log)
-    experiment = read_experiment(files, connect or (), observe or (), how)
-    check_stop(experiment, stop, files, "sweep")
-    if ledger:
-        check_bonds(experiment, files)
+    fmus = fmu_options(interface, isolate, time_limit, log)
+    experiment = read_for_run("sweep", files, connect or (), observe or (), fmus, stop, ledger)
     fixed = parse_assignments(experiment, assign or ())
     varied = _parameter_combinations(experiment, vary)
-    if csv:
-        check_file(csv)
-    typed = {
-        "start": start,
-        "stop": stop,
-        "every": every,
-        "record": record,
-        "set": assign,
-    }
-    stem = files[0].stem if len(files) == 1 else experiment.name
+    check_outputs(others=[csv])
+    typed = {"start": start, "stop": stop, "every": every, "record": record, "set": assign}
     with (
-        run_folder(folder, f"{stem}-sweep", overwrite) as place,
+        run_folder(folder, f"{folder_stem(files, experiment)}-sweep", overwrite) as place,
         locate_faults(files, [name for name, value in typed.items() if value]),
         relay_fmu_logs(log) as said,
         count_progress(experiment.name, "runs", quiet, len(varied)) as progress,
@@ -147,7 +129,7 @@ def _parameter_combinations(experiment: Experiment, vary: Sequence[str]) -> list
     """Return every combination of the values, the last parameter varying fastest."""
     columns = {}
     for text in vary:
-        name, values = split_assignment(text, "--vary")
+        name, values = split_assignment(text, "--vary", "name=values, as k=1,2,5")
         if name in columns:
             raise ScenarioError(f"`{name}` varies twice", f"--vary {text}", "each parameter once")
         columns[name] = _parse_values(experiment, name, values)
@@ -167,7 +149,7 @@ def _parse_values(experiment: Experiment, name: str, text: str) -> list[Any]:
     parts = text.split(":")
     if len(parts) > 1 and all(isinstance(parse_literal(part), int | float) for part in parts):
         if len(parts) != 3 or not parts[2].strip().isdecimal() or int(parts[2]) < 1:
-            raise ScenarioError(f"`{text}` is no range", f"--vary {name}", "first:last:count, as 1:3:5")
+            raise ScenarioError(f"`{text}` is not a range", f"--vary {name}", "first:last:count, as 1:3:5")
         first, last, number = float(parts[0]), float(parts[1]), int(parts[2])
         _check_run_count(number, f"--vary {name}={text}")
         return [float(f"{value:.12g}") for value in np.linspace(first, last, number)]
@@ -210,18 +192,14 @@ def _print_results(
         return
     left_out = {*ports[COLUMNS:], *gains[BONDS:]} if is_terminal() else set()
     shown = [number for number, head in enumerate(heads[:-1]) if head not in left_out]
-    table = Table(box=None, pad_edge=False)
-    for number in shown:
-        table.add_column(heads[number], header_style="dim", justify="right", overflow="fold")
-    table.add_column("")
+    table = plain_table(*(heads[number] for number in shown), "", justify="right", overflow="fold")
     for row in rows:
-        bad = row[-1] != "finished"
-        cells = (_format_value(row[number]) for number in shown)
-        table.add_row(*cells, Text(row[-1] if bad else "", "bold red"))
+        status = Text("" if row[-1] == "finished" else row[-1], "bold red", justify="left")
+        table.add_row(*(_format_value(row[number]) for number in shown), status)
     print_out(table, f"final values of {count(len(rows), 'run')} in {place}")
     if left_out:
         print_out(f"{count(len(left_out), 'more column')}: --record chooses, --csv writes all")
-    print_out(*([f"wrote {csv}"] if csv else []))
+    print_written(csv)
 
 
 def _bond_gains(run: hocket.Run) -> dict[str, float]:

@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from hocket.analysis.measure import Measure, verdict_lines, worst_outcome
 from hocket.errors import HocketError
@@ -21,11 +21,13 @@ from hocket.model.units import Share
 
 if TYPE_CHECKING:  # slow, and not needed where nobody looks
     from rich.console import Console, RenderableType
+    from rich.padding import Padding
     from rich.progress import Progress as Bar
-    from rich.progress import ProgressColumn, Task
-    from rich.text import Text
+    from rich.progress import ProgressColumn
+    from rich.table import Table
 
     from hocket.execution.session import Progress
+    from hocket.model.experiment import Experiment
 
 UNBROKEN = 1000
 """Columns of what is not a terminal."""
@@ -160,22 +162,6 @@ def format_with_prefix(number: float) -> str:
     return f"{number:#.3g}".rstrip(".")
 
 
-def _rate_column(step: Duration) -> ProgressColumn:
-    """Return the column of simulated seconds and steps per second of real time."""
-    from rich.progress import ProgressColumn
-    from rich.text import Text
-
-    class RateColumn(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            speed = task.finished_speed or task.speed
-            if not speed:
-                return Text("starting", style="dim")
-            steps = speed / float(seconds(step))
-            return Text(f"{format_with_prefix(speed)} s/s  {format_with_prefix(steps)} steps/s", style="dim")
-
-    return RateColumn()
-
-
 @contextmanager
 def count_progress(name: str, what: str, quiet: bool, total: int = 1) -> Iterator[Progress | None]:
     """Give what is called with how many of how many are done; None where nobody would see it."""
@@ -190,21 +176,28 @@ def count_progress(name: str, what: str, quiet: bool, total: int = 1) -> Iterato
 
 
 @contextmanager
-def run_progress(name: str, start: Duration, step: Duration, quiet: bool) -> Iterator[Progress | None]:
+def run_progress(
+    experiment: Experiment, quiet: bool, start: Duration | None = None, step: Duration | None = None
+) -> Iterator[Progress | None]:
     """Give what `run` calls to show its progress; None where nobody would see it."""
     if quiet or not is_terminal(stderr=True):
         yield None
         return
     from rich.progress import TextColumn
 
-    with progress_bar(TextColumn("{task.fields[reached]}"), _rate_column(step)) as bar:
-        task = bar.add_task(name, total=1.0, reached="")
+    begin = float(seconds(start or experiment.start))
+    length = float(seconds(step or experiment.composite.step))
+    columns = TextColumn("{task.fields[reached]}"), TextColumn("{task.fields[rate]}", style="dim")
+    with progress_bar(*columns) as bar:
+        task = bar.add_task(experiment.name, total=1.0, reached="", rate="starting")
 
         def update(t: float, stop: float) -> None:
-            begin = float(seconds(start))
             decimals = max(0, 3 - math.ceil(math.log10(abs(stop) or 1.0)))
             reached = f"{t:.{decimals}f}/{stop:g} s"
             bar.update(task, total=stop - begin, completed=t - begin, reached=reached)
+            if speed := bar.tasks[task].speed:
+                steps = format_with_prefix(speed / length)
+                bar.update(task, rate=f"{format_with_prefix(speed)} s/s  {steps} steps/s")
 
         yield update
 
@@ -244,21 +237,55 @@ def titled_table(
     title: str, rows: Sequence[Mapping[str, object]], most: int | None, more: str = "--all"
 ) -> Iterator[RenderableType]:
     """Yield rows as a table under a title; `most` of them."""
-    from rich.table import Table
     from rich.text import Text
 
     if not rows:
         return
-    yield ""
-    yield Text(title, "cyan")
-    grid = Table(box=None, pad_edge=False)
+    grid = plain_table()
     for head, value in rows[0].items():
-        grid.add_column(head, header_style="dim", justify="left" if isinstance(value, str) else "right")
+        justify: Literal["left", "right"] = "left" if isinstance(value, (str, Text)) else "right"
+        grid.add_column(head, justify=justify, overflow="fold")
     for row in rows[:most]:
-        grid.add_row(*(format_cell(value) for value in row.values()))
-    yield grid
+        grid.add_row(*(value if isinstance(value, Text) else format_cell(value) for value in row.values()))
+    yield from ("", Text(title, "cyan"), grid)
     if most is not None and len(rows) > most:
         yield f"and {len(rows) - most} more: {more}"
+
+
+def plain_table(*heads: str, **how: Any) -> Table:
+    """Return a table without lines, and with columns under these heads; `how` Rich lays them out."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for head in heads:
+        table.add_column(head, **how)
+    return table
+
+
+def indent(content: RenderableType, columns: int = 2) -> Padding:
+    """Return what is printed, so far to the right."""
+    from rich.padding import Padding
+
+    return Padding(content, (0, 0, 0, columns), expand=False)
+
+
+def label_grid(pairs: Iterable[tuple[str, RenderableType]]) -> Padding:
+    """Return facts beside their labels, indented."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for label, text in pairs:
+        grid.add_row(label, text)
+    return indent(grid)
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print what was noted on the way."""
+    from rich.text import Text
+
+    print_out(*(Text(f"note: {note}", "yellow") for note in notes))
 
 
 def format_cell(value: object) -> str:

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import Progress as Bar
-from rich.progress import TaskID, TextColumn
+from rich.progress import TextColumn
 
 from hocket.cli import options
-from hocket.cli.command_arguments import check_stop
-from hocket.cli.output_files import check_file, check_picture, write_json
+from hocket.cli.command_arguments import check_stop, parse_stop, split_assignment
+from hocket.cli.options import flag, option
+from hocket.cli.output_files import check_outputs, check_scenario_target, print_written, with_size, write_json
 from hocket.cli.terminal import is_terminal, print_err, print_out, progress_bar
 from hocket.errors import Fault, FileError, ScenarioError
 from hocket.files.formats import read
-from hocket.model.clock import seconds
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment, Tuning
 from hocket.planning.planner import plan_tree
@@ -103,11 +103,7 @@ def read_tuning_request(
 ) -> TuningRequest:
     """Return what is asked for; what was typed wins over the file."""
     experiment = read(file)
-    ends = _parse_stop(stop) if stop else experiment.stop
-    if ends is not None and ends <= experiment.start:
-        raise ScenarioError(
-            "the run stops before it starts", "--stop", f"more than {float(experiment.start):g} s"
-        )
+    ends = parse_stop(experiment, stop)
     limits = {
         name: _parse_limit(name, text) for name, text in _parse_pairs(limit, "--limit", "rho=1").items()
     }
@@ -123,12 +119,10 @@ def read_tuning_request(
     return TuningRequest(file, experiment, tuning, ends, typed)
 
 
-def _parse_pairs(texts: Sequence[str] | None, option: str, such_as: str) -> dict[str, str]:
+def _parse_pairs(texts: Sequence[str] | None, option: str, example: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in texts or ():
-        name, sign, value = (part.strip() for part in text.partition("="))
-        if not (name and sign and value):
-            raise ScenarioError(f"`{text}` is no name with a value", option, f"such as {such_as}")
+        name, value = split_assignment(text, option, f"such as {example}")
         if name in found:
             raise ScenarioError(f"`{name}` is given twice", f"{option} {text}", "each name once")
         found[name] = value
@@ -139,14 +133,7 @@ def _parse_limit(name: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ScenarioError(f"`{text}` is no number", f"--limit {name}={text}", "such as rho=1") from None
-
-
-def _parse_stop(text: str) -> Fraction:
-    try:
-        return seconds(text)
-    except ValueError:
-        raise ScenarioError(f"`{text}` is not a duration", "--stop", '10, "500 ms", "2 min"') from None
+        raise ScenarioError(f"`{text}` is not a number", f"--limit {name}={text}", "such as rho=1") from None
 
 
 EVERY = 1.0
@@ -156,188 +143,148 @@ SELDOM = 30.0
 
 
 class SearchMonitor:
-    """What is known of a search while it goes on."""
+    """What is known of a search while it goes on; `draw` updates a bar, if there is one."""
 
-    def __init__(self, bar: Bar | None, task: TaskID | None, writes: bool = False):
+    def __init__(self, draw: Callable[..., None] | None, quiet: bool):
         self.done, self.total = 0, 0
-        self._writes = writes
-        """Whether a line is written now and then, where no bar is drawn."""
+        self.latest: TuningResult | None = None
         self.stopped = False
-        self._bar, self._task = bar, task
-        self._latest: TuningResult | None = None
+        self._draw, self._quiet = draw, quiet
         self._shown = time.monotonic()
 
     def report_progress(self, done: float, total: float) -> None:
-        """Be told how many of how many were judged."""
+        """Take in how many of how many were judged."""
         self.done, self.total = int(done), int(total)
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=done, total=total, done=f"{self.done:,} of {self.total:,}")
-        elif self._writes and time.monotonic() - self._shown >= SELDOM:
-            self._shown = time.monotonic()
-            print_err(f"{self.done:,} of {self.total:,} couplings are judged")
+        words = f"{self.done:,} of {self.total:,} couplings"
+        if self._draw is not None:
+            self._draw(completed=done, total=total, done=words)
+        elif not self._quiet and self._is_due(SELDOM):
+            print_err(f"{words} are judged")
 
     def report_early(self, tuned: TuningResult) -> None:
-        """Be told what was judged so far; the best of it is shown now and then."""
-        self._latest = tuned
-        if self._bar is None or self._task is None or time.monotonic() - self._shown < EVERY:
-            return
-        self._shown = time.monotonic()
-        self._bar.update(self._task, best=_best_so_far(tuned))
+        """Take in what was judged so far; the best of it is shown now and then."""
+        self.latest = tuned
+        if self._draw is not None and self._is_due(EVERY):
+            self._draw(best=_best_so_far(tuned))
 
-    def stop_search(self) -> TuningResult | None:
-        """Return the answer so far: the search was stopped."""
-        self.stopped = True
-        return self._latest
+    def _is_due(self, every: float) -> bool:
+        due = time.monotonic() - self._shown >= every
+        self._shown = time.monotonic() if due else self._shown
+        return due
 
 
 def _best_so_far(tuned: TuningResult) -> str:
     if not tuned.front:
         return "none within limits"
-    numbers = tuned.numbers[tuned.front[tuned.knee]]
-    told = ", ".join(
-        f"{each.name} {value:.2g}" for each, value in zip(tuned.wanted[: tuned.goals], numbers, strict=False)
-    )
-    return f"best: {told}"
+    numbers = zip(tuned.wanted[: tuned.goals], tuned.numbers[tuned.front[tuned.knee]], strict=False)
+    return "best: " + ", ".join(f"{each.name} {value:.2g}" for each, value in numbers)
 
 
 @contextmanager
 def watch_search(name: str, quiet: bool) -> Iterator[SearchMonitor]:
     """Give what a search tells its progress to; it draws a bar if somebody looks."""
     if quiet or not is_terminal(stderr=True):
-        yield SearchMonitor(None, None, writes=not quiet)
+        yield SearchMonitor(None, quiet)
         return
     with progress_bar(
-        TextColumn("{task.fields[done]} couplings"), TextColumn("{task.fields[best]}", style="dim")
+        TextColumn("{task.fields[done]}"), TextColumn("{task.fields[best]}", style="dim")
     ) as bar:
-        yield SearchMonitor(bar, bar.add_task(name, total=None, done="0", best=""))
+        yield SearchMonitor(partial(bar.update, bar.add_task(name, total=None, done="", best="")), quiet)
 
 
 def tune(
     file: options.File,
     over: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUES",
-            help="What may be chosen: step=1ms:100ms:9:log, order=all, extrapolation=hold,linear, "
+        option(
+            "NAME=VALUES",
+            "What may be chosen: step=1ms:100ms:9:log, order=all, extrapolation=hold,linear, "
             "two.F.alpha=-1:1.1:22; may be repeated. Left out: what the file's table tune says, or what "
             "suits the scenario.",
         ),
     ] = None,
     objective: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="What counts: error, work, rho, delta, relative, radius, exchanges, steps, time, messages, "
+        option(
+            "NAME",
+            "What counts: error, work, rho, delta, relative, radius, exchanges, steps, time, messages, "
             "step, measured, seconds; of some only error:*.x, radius:one; or file.py:function; may be "
             "repeated. Left out: error and work.",
         ),
     ] = None,
     limit: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="What may not be passed: rho=1, work=2; may be repeated."),
+        list[str] | None, option("NAME=VALUE", "What may not be passed: rho=1, work=2; may be repeated.")
     ] = None,
     stop: options.Stop = None,
-    search: Annotated[str, typer.Option(metavar="HOW", help="auto, all, or genetic.")] = "auto",
-    budget: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Couplings that a genetic search judges.")
-    ] = 2000,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the genetic search.")] = 1,
-    workers: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Processes, if not one per core.")
-    ] = None,
-    dask: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Of a Dask scheduler: tcp://...")
-    ] = None,
+    search: Annotated[str, option("HOW", "auto, all, or genetic.")] = "auto",
+    budget: Annotated[int, option("N", "Couplings that a genetic search judges.", min=1)] = 2000,
+    seed: Annotated[int, option("N", "Of the genetic search.", min=0)] = 1,
+    workers: Annotated[int | None, option("N", "Processes, if not one per core.", min=1)] = None,
+    dask: Annotated[str | None, option("ADDRESS", "Of a Dask scheduler: tcp://...")] = None,
     folder: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Keeps what was judged: a search that was stopped goes on there."),
+        Path | None, option("DIR", "Keeps what was judged: a search that was stopped goes on there.")
     ] = None,
-    apply: Annotated[
-        int | None, typer.Option(min=0, metavar="ROW", help="Write the scenario of this row of the front.")
-    ] = None,
+    apply: Annotated[int | None, option("ROW", "Write the scenario of this row of the front.", min=0)] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Where to; left out: car.tuned.toml. Without --apply the proposal."
-        ),
+        Path | None, option("FILE", "Where to; left out: car.tuned.toml. Without --apply the proposal.")
     ] = None,
-    verify: Annotated[
-        bool, typer.Option("--verify", metavar="", help="Run now and the proposal, or ROW; compare.")
-    ] = False,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the front (.png, .svg, .pdf).")
-    ] = None,
-    page: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page of the front (.html).")
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", metavar="", help="All rows of the front.")] = False,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all as JSON; - is stdout.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="No progress.")] = False,
+    verify: Annotated[bool, flag("--verify", "Run now and the proposal, or ROW; compare.")] = False,
+    plot: Annotated[Path | None, option("FILE", "Draw the front (.png, .svg, .pdf).")] = None,
+    page: Annotated[Path | None, option("FILE", "Write a page of the front (.html).")] = None,
+    everything: Annotated[bool, flag("--all", "All rows of the front.")] = False,
+    as_json: options.Json = None,
+    quiet: Annotated[bool, option("", "No progress.", "--quiet", "-q")] = False,
 ) -> None:
-    """Find the best coupling: which steps, algorithm, order and extrapolation, before anything is run.
+    """Find the best coupling before anything is run: steps, algorithm, order, extrapolation.
 
     Prints the couplings that no other beats in all that counts, proposes one, and shows the lines to change.
     Ctrl-C ends the search and shows what was found so far; with --folder the same command goes on there.
+
+    Examples:
+        hocket tune car.toml --verify --page front.html
+        hocket tune car.toml --over step=1ms:100ms:9:log --over extrapolation=hold,linear --limit work=1
+        hocket tune car.toml --objective rho --objective delta --over b.u.alpha=-1:1.1:22 --plot front.png
+        hocket tune car.toml --apply 3 --out better.toml
+        hocket tune car.toml --folder tuned --dask tcp://10.0.0.1:8786
     """
     asked = read_tuning_request(file, over, objective, limit, stop)
     if verify:
         check_stop(asked.experiment, stop, [file], "tune")
     target = out or file.with_name(f"{file.stem}.tuned.toml")
     writes = apply is not None or out is not None
-    _check_tune_targets(file, target if writes else None, plot, page, json)
+    if writes:
+        check_scenario_target(target, [file], endings=(".toml", ".ssp"))
+    check_outputs(as_json, plot, others=[page])
     if folder:
         _make_search_folder(folder)
     how = {"search": search, "budget": budget, "seed": seed, "workers": workers, "dask": dask}
-    printed = str(json) == "-"
+    printed = str(as_json) == "-"
     with watch_search(asked.experiment.name, quiet or printed) as watch:
         made = _search_couplings(asked, how, folder, watch)
     from hocket.cli import tune_answer as front
+    from hocket.report.tuning_page import explain_row, write_tuning_page
 
-    story = front.explain_row(made, asked.experiment, front.select_row(made, apply, file))
+    story = explain_row(made, asked.experiment, front.select_row(made, apply, file))
     if not printed:
         print_out(*front.front_lines(made, story, everything))
-    wrote: list[str] = []
     if plot:
         made.plot(plot)
-        wrote.append(str(plot))
     if page:
-        from hocket.report.tuning_page import write_tuning_page
-
         write_tuning_page(made, page, asked.experiment)
-        wrote.append(f"{page} ({page.stat().st_size / 1000:,.0f} kB)")
-    if writes:
-        wrote.append(front.write_tuned_scenario(story, target))
-    if json and not (verify and printed):
-        write_json(json, front.front_facts(made, story, ()))
-        wrote += [] if printed else [str(json)]
+    tuned = front.write_tuned_scenario(story, target) if writes else None
+    if as_json and not (verify and printed):
+        write_json(as_json, front.front_facts(made, story, ()))
     if not printed:
-        print_out(*(f"wrote {each}" for each in wrote))
-    if verify and not watch.stopped:
-        runs = front.verification_rows(made, story)
-        if json:
-            write_json(json, front.front_facts(made, story, runs))
-        if not printed:
-            print_out(*front.comparison_lines(runs))
+        print_written(plot, page and with_size(page), tuned, as_json)
     if watch.stopped:
         _tell_stopped(watch, folder)
         raise typer.Exit(1)
-
-
-def _check_tune_targets(
-    file: Path, out: Path | None, plot: Path | None, page: Path | None, json: Path | None
-) -> None:
-    if out:
-        check_file(out)
-        if out.suffix not in (".toml", ".ssp"):
-            raise FileError(f"`{out.name}` is no name for a scenario", "--out", "a name that ends in .toml")
-        if out.absolute() == file.absolute():
-            hint = "another name: the scenario of now is not replaced"
-            raise FileError(f"`{out.name}` is the scenario itself", "--out", "", hint)
-    if plot:
-        check_picture(plot)
-    for each in (page, None if str(json) == "-" else json):
-        if each:
-            check_file(each)
+    if verify:
+        runs = front.verification_rows(made, story)
+        if as_json:
+            write_json(as_json, front.front_facts(made, story, runs))
+        if not printed:
+            print_out(*front.comparison_lines(runs))
 
 
 def _make_search_folder(folder: Path) -> None:
@@ -368,11 +315,11 @@ def _search_couplings(
                 **how,
             )
         except KeyboardInterrupt as error:
-            found = watch.stop_search()
-            if found is None:
+            watch.stopped = True
+            if watch.latest is None:
                 error.add_note("nothing was judged yet")
                 raise
-            return found
+            return watch.latest
 
 
 def _tell_stopped(watch: SearchMonitor, folder: Path | None) -> None:

@@ -8,47 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
 from rich.text import Text
 
-from hocket.cli.terminal import format_cell, titled_table
+from hocket.cli.terminal import format_cell, plain_table, titled_table
 from hocket.errors import ScenarioError, count
 from hocket.files.atomic_files import write_text
 from hocket.files.formats import write
-from hocket.files.toml.line_changes import (
-    LineChange,
-    changes_in_text,
-    line_changes,
-    rewrite_text,
-    scenario_tables,
-)
+from hocket.files.toml.line_changes import line_changes, rewrite_text, scenario_tables
 from hocket.model.clock import format_duration as duration
-from hocket.model.experiment import Experiment
-from hocket.search.tune.tuning_result import TuningResult, reason
+from hocket.report.tuning_page import FrontRow, diff_lines
+from hocket.search.tune.tuning_result import TuningResult, check_prediction
 
 SHOWN = 20
 """Rows of the front on a screen."""
 LINES = 16
 """Changes up to which each is shown."""
-
-
-@dataclass(frozen=True, eq=False)
-class FrontRow:
-    """A row of the front: why, and what changes for it."""
-
-    row: int
-    proposed: bool
-    why: str
-    before: Experiment
-    after: Experiment
-    text: str | None
-    """Of the file that was tuned; None: it is no TOML file."""
-    changed: tuple[LineChange, ...]
 
 
 def select_row(made: TuningResult, wanted: int | None, file: Path) -> int:
@@ -75,33 +54,11 @@ def _empty_front_reason(made: TuningResult, file: Path) -> tuple[str, str, str, 
     return f"none of {many} is within the limits", limits, "", hint
 
 
-def explain_row(made: TuningResult, experiment: Experiment, row: int) -> FrontRow:
-    """Return what there is to say about a row of the front."""
-    numbers = made.numbers[made.front[row]]
-    goals = slice(made.goals)
-    after = replace(experiment, composite=made.composite_of(row))
-    text = None
-    if experiment.path is not None and experiment.path.suffix.lower() == ".toml":
-        text = experiment.path.read_bytes().decode("utf-8-sig")
-    changed = line_changes(scenario_tables(experiment), scenario_tables(after))
-    return FrontRow(
-        row,
-        row == made.knee,
-        reason(made.wanted[goals], numbers[goals], made.now[goals]),
-        experiment,
-        after,
-        text,
-        tuple(changes_in_text(text, changed) if text is not None else changed),
-    )
-
-
 def verification_rows(made: TuningResult, told: FrontRow) -> list[dict[str, object]]:
-    """Return what was predicted, and what runs show, of now and of the row."""
-    from hocket.search.tune.tuning_result import check_prediction
-
+    """Return what was predicted, and what runs to the nearest multiple of their step show."""
     assert made.stop is not None
     both = {"now": told.before.composite, f"row {told.row}": told.after.composite}
-    spans = {name: _nearest_multiple(made.stop, each.step) for name, each in both.items()}
+    spans = {name: each.step * max(round(made.stop / each.step), 1) for name, each in both.items()}
     uneven = any(span != made.stop for span in spans.values())
     return [
         {"coupling": name}
@@ -109,11 +66,6 @@ def verification_rows(made: TuningResult, told: FrontRow) -> list[dict[str, obje
         | check_prediction(each, spans[name], made.start).row()
         for name, each in both.items()
     ]
-
-
-def _nearest_multiple(span: Fraction, step: Fraction) -> Fraction:
-    """Return the length nearest to that of the run which the step divides."""
-    return step * max(round(span / step), 1)
 
 
 def front_lines(made: TuningResult, told: FrontRow, everything: bool) -> Iterator[Any]:
@@ -125,7 +77,9 @@ def front_lines(made: TuningResult, told: FrontRow, everything: bool) -> Iterato
         yield Text(f"in all of them: {', '.join(f'{name} = {word}' for name, word in same.items())}", "dim")
     if not everything and len(rows) > SHOWN:
         yield f"{len(rows)} rows are on the front: --all shows them"
-    yield f"{count(len(made.points), 'coupling')} judged{_failure_note(made)}"
+    none = sum(any(math.isnan(value) for value in row) for row in made.numbers)
+    failures = f", {none:,} of which could not be" if none else ""
+    yield f"{count(len(made.points), 'coupling')} judged{failures}"
     yield from made.notes
     if made.stop is None:
         yield "nothing says when a run stops: with --stop errors can count, too"
@@ -147,30 +101,23 @@ def _front_table(
 ) -> Iterator[Any]:
     """Yield the front with that of now on top; where it is narrow, words are folded and numbers are not."""
     names = [each.name for each in made.wanted]
-    grid = Table(box=None, pad_edge=False)
-    for head in ("row", *names):
-        grid.add_column(head, header_style="dim", justify="left" if head == "row" else "right", no_wrap=True)
+    grid = plain_table("row", no_wrap=True)
+    for head in names:
+        grid.add_column(head, justify="right", no_wrap=True)
     for head in differ:
-        grid.add_column(head, header_style="dim", overflow="fold")
+        grid.add_column(head, overflow="fold")
     grid.add_row("now", *map(_format_objective, names, made.now))
     for row in rows:
         chosen = row["row"] == made.knee
-        numbers = (_format_objective(name, row[name]) for name in names)
-        words = (str(row[name]) for name in differ)
-        grid.add_row(
-            f"{row['row']}{' *' if chosen else ''}", *numbers, *words, style="bold" if chosen else ""
-        )
-    yield from ("", Text("what no other coupling beats; * is proposed", "cyan"), grid)
+        cells = [_format_objective(name, row[name]) for name in names]
+        cells += [str(row[name]) for name in differ]
+        grid.add_row(f"{row['row']}{' *' if chosen else ''}", *cells, style="bold" if chosen else "")
+    yield from ("", Text("Pareto front; * is proposed", "cyan"), grid)
 
 
 def _format_objective(name: str, value: object) -> str:
     """Return a number in three digits; of a radius near one in more."""
     return format_cell(value) if name == "rho" or not isinstance(value, float) else f"{value:.3g}"
-
-
-def _failure_note(made: TuningResult) -> str:
-    none = sum(any(math.isnan(value) for value in row) for row in made.numbers)
-    return f", {none:,} of which could not be" if none else ""
 
 
 def _thin_rows(rows: Sequence[Mapping[str, object]], kept: Sequence[int]) -> list[Mapping[str, object]]:
@@ -194,13 +141,8 @@ def _change_lines(made: TuningResult, told: FrontRow) -> Iterator[Text | str]:
     verb = "add" if all(each.old is None for each in told.changed) else "change"
     lines = "this line" if many == 1 else f"these {many} lines"
     yield f"{verb} {lines} {'to' if verb == 'add' else 'of'} {where}:"
-    header = ""
-    for change in told.changed:
-        if change.table != header:
-            header = change.table
-            yield Text(f"  [{header}]", "cyan")
-        for line in change.diff_lines():
-            yield Text(f"  {line}", "red" if line[0] == "-" else "green")
+    colours = {"table": "cyan", "dropped": "red", "added": "green"}
+    yield from (Text(f"  {line}", colours[kind]) for kind, line in diff_lines(told.changed))
 
 
 def _uneven_step_note(made: TuningResult, step: Fraction) -> Iterator[str]:
@@ -212,13 +154,8 @@ def _uneven_step_note(made: TuningResult, step: Fraction) -> Iterator[str]:
 
 
 def comparison_lines(runs: Sequence[Mapping[str, object]]) -> Iterator[Any]:
-    """Yield predictions beside what runs show."""
+    """Yield predictions beside what runs show, and how far apart they are at the most."""
     yield from titled_table("predicted, and what runs show", runs, None)
-    yield from _prediction_accuracy(runs)
-
-
-def _prediction_accuracy(runs: Sequence[Mapping[str, object]]) -> Iterator[str]:
-    """Yield how far apart prediction and reality are, at the most."""
     worst = 1.0
     for run in runs:
         predicted, found = run["predicted error"], run["error of the run"]
@@ -258,8 +195,6 @@ def front_facts(made: TuningResult, told: FrontRow, runs: Sequence[Mapping[str, 
         "row": told.row,
         "why": told.why,
         "notes": list(made.notes),
-        "changes": [
-            {"table": each.table, "key": each.key, "old": each.old, "new": each.new} for each in told.changed
-        ],
+        "changes": [asdict(each) for each in told.changed],
         "runs": list(runs),
     }

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from hocket.engine.ledger import COLUMNS
 from hocket.engine.recording import SAMPLES, Samples, SampleTable, write_error
-from hocket.errors import FileError, ScenarioError, suggest_nearest
+from hocket.errors import FileError, ScenarioError, count, suggest_nearest
 from hocket.files.atomic_files import read_text, replace_file, write_text
 from hocket.files.plotting import Series, draw_series, import_extra
 from hocket.model.protocols import Array
@@ -80,6 +80,13 @@ class Run:
     def name(self) -> str:
         """What was run."""
         return str(self.info["name"])
+
+    @property
+    def size_text(self) -> str:
+        """How much was recorded, in words."""
+        rows = sum(self.table(table.name).num_rows for table in self.tables)
+        rates = f" at {len(self.tables)} rates" if len(self.tables) > 1 else ""
+        return f"{count(rows, 'row')}{rates}, {count(len(self.ports), 'port')}"
 
     @property
     def status(self) -> Status:

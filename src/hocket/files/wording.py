@@ -6,8 +6,12 @@ Out: a few words each
 
 from __future__ import annotations
 
+import os.path
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from hocket.coupling.wiring import Drive
 from hocket.errors import HocketError
 from hocket.files.toml.codec import MODELS
 from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS
@@ -16,8 +20,17 @@ from hocket.files.toml.table_kinds import KindFamily
 from hocket.model.bonds import Bond
 from hocket.model.clock import format_duration
 from hocket.model.composite import Orchestrator
-from hocket.model.protocols import Extrapolator, Model
+from hocket.model.protocols import (
+    Extrapolator,
+    Model,
+    is_isolated,
+    method_of,
+    origin_of,
+    state_count,
+    step_of,
+)
 from hocket.planning.tree import PlanTree
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.wrappers.emulation import innermost_model
 
 
@@ -38,9 +51,35 @@ def model_type(model: Model) -> str:
     return next(found, type(bare).__name__)
 
 
+def describe_model(model: Model) -> Iterator[str]:
+    """Yield what a model is: its type, where it comes from, its method, order and steps."""
+    bare, method, step = innermost_model(model), method_of(model), step_of(model)
+    yield model_type(model)
+    if isinstance(bare, Fmu):
+        method = f"model exchange by {bare.method}" if bare.exchange else "co-simulation"
+    origin, order = origin_of(model), model.capabilities.order
+    yield from [Path(origin).name if os.path.isabs(origin) else origin] if origin else []
+    yield from ["isolated"] if is_isolated(model) else []
+    stateless = state_count(model) == 0
+    yield from ["no state"] if stateless else [method] if method else []
+    yield from [f"order {order}"] if order is not None and not stateless else []
+    yield from [f"steps of {format_duration(step)}"] if step else []
+
+
 def describe_balance(bond: Bond) -> str:
     """Return how both sides of a bond agree on its power."""
     return {None: "none", "inversion": f"inversion (eps = {bond.eps:g})"}.get(bond.balance, str(bond.balance))
+
+
+def describe_drive(drive: Drive) -> str:
+    """Return how an input is extrapolated."""
+    return "passed on" if drive.extrapolation is None else describe_extrapolation(drive.extrapolation)
+
+
+def describe_conversion(drive: Drive) -> str:
+    """Return the factor and offset of a connection; empty if it changes nothing."""
+    factor = "" if drive.gain == 1.0 else f"× {drive.gain:g}"
+    return f"{factor} {drive.offset:+g}".strip() if drive.offset else factor
 
 
 def describe_pace(level: PlanTree, around: PlanTree | None) -> str:

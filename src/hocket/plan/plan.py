@@ -6,130 +6,13 @@ Out: the same, printed in words
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from hocket.model.composite import OutputsMode
-from hocket.plan.instructions import (
-    Adapt,
-    Admit,
-    Body,
-    Control,
-    Feed,
-    Instruction,
-    Next,
-    Read,
-    Record,
-    Repeat,
-    Restore,
-    Save,
-    Solve,
-    Step,
-    Times,
-    Together,
-    Try,
-)
-
-_VERBS = {Feed: "feed", Step: "step", Read: "read"}
-
-
-def describe_body(body: Body, indent: str) -> Iterator[str]:
-    """Yield a body in words; neighbours of one kind share a line."""
-    at = 0
-    while at < len(body):
-        instruction = body[at]
-        run = at
-        while run < len(body) and _share_line(body[run], instruction):
-            run += 1
-        match instruction:
-            case Feed() | Step() | Read():
-                yield f"{indent}{_describe_simple(body[at:run])}"
-                at = run - 1
-            case Times(_, inner) | Try(inner) | Adapt(inner) | Repeat(inner):
-                yield f"{indent}{describe_instruction(instruction)}:"
-                yield from describe_body(inner, indent + "  ")
-            case Together(bodies) if bodies and all(
-                len(b) == 1 and _share_line(b[0], bodies[0][0]) for b in bodies
-            ):
-                yield f"{indent}{_describe_simple([b[0] for b in bodies])}" + (
-                    ", together" if len(bodies) > 1 else ""
-                )
-            case Together(bodies) | Next(bodies):
-                yield f"{indent}{describe_instruction(instruction)}:"
-                for number, inner in enumerate(bodies[:12], 1):
-                    yield f"{indent}  {number}."
-                    yield from describe_body(inner, indent + "    ")
-                if len(bodies) > 12:
-                    yield f"{indent}  and {len(bodies) - 12} more"
-            case _:
-                yield f"{indent}{describe_instruction(instruction)}"
-        at += 1
-
-
-def describe_instruction(instruction: Instruction) -> str:
-    """Return one instruction in words, without the bodies inside it."""
-    match instruction:
-        case Feed() | Step() | Read():
-            return _describe_simple([instruction])
-        case Admit():
-            return "admit the inputs from outside"
-        case Record():
-            return "record"
-        case Solve(_, ports):
-            return f"solve the loop {join_names(ports)}"
-        case Times(n):
-            return f"{n} times"
-        case Try():
-            return "try; if one ends early, all roll back, meet it there, and go on"
-        case Adapt(_, control):
-            return _describe_control(control)
-        case Together():
-            return "together"
-        case Next():
-            return "until all have made the step, the one furthest behind goes next"
-        case Save(sims):
-            return f"save {join_names(sims)}"
-        case Restore(sims):
-            return f"restore {join_names(sims)}"
-        case Repeat(_, until, at_most, accelerate):
-            how = "" if accelerate is None else f", {accelerate.describe()}"
-            end = "" if until is None else f"until the values agree to {until:g}, at most "
-            return f"repeat {end}{at_most} times{how}"
-    return f"{instruction!r:.60}"
-
-
-def _describe_control(control: Control) -> str:
-    per = " per step" if not control.per_unit else "" if control.unit else " per second"
-    how = {
-        "defect": "what inputs missed",
-        "orders": "a higher extrapolation",
-        "richardson": "two half steps",
-        "energy": "what the bonds gained or lost",
-    }[control.estimate]
-    back = "; else roll back" if control.rejects else "; none rolls back"
-    error = f"{control.tolerance_text}{per} by {how}"
-    return f"in steps of multiples of {control.quantum}, {error}{back}"
-
-
-def join_names(names: Sequence[str], most: int = 12) -> str:
-    """Return names side by side; a crowd is not listed to its end."""
-    rest = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + rest
-
-
-def _share_line(one: Instruction, other: Instruction) -> bool:
-    if isinstance(one, Step) and isinstance(other, Step):
-        return one.fraction == other.fraction
-    return type(one) is type(other) and isinstance(one, (Feed, Read))
-
-
-def _describe_simple(instructions: Sequence[Instruction]) -> str:
-    first = instructions[0]
-    names = [i.sim for i in instructions if isinstance(i, (Feed, Step, Read))]
-    part = f" by {first.fraction} of it" if isinstance(first, Step) and first.fraction != 1 else ""
-    return f"{_VERBS[type(first)]} {join_names(names)}{part}"
+from hocket.plan.instructions import Body, describe_body
 
 
 class NoteKind(Enum):

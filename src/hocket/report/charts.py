@@ -6,7 +6,6 @@ Out: a section with a filter, and the data as JSON: the most telling ports first
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -14,12 +13,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from hocket.errors import list_names
 from hocket.files.error_estimate import ErrorEstimate, PortEstimate
 from hocket.files.plotting import Series
 from hocket.files.run_folder import Run
 from hocket.model.protocols import Array
 from hocket.report.evidence import ReportData
-from hocket.report.markup import esc
+from hocket.report.markup import esc, json_numbers, json_script, note, section, template
 
 Edges: TypeAlias = NDArray[np.intp]
 
@@ -55,11 +55,6 @@ def thin_band(values: Array, error: Array, edges: Edges | None) -> tuple[Array, 
     if edges is None:
         return low, high
     return np.fmin.reduceat(low, edges).repeat(2), np.fmax.reduceat(high, edges).repeat(2)
-
-
-def json_numbers(values: Array, digits: int = 6) -> list[float | None]:
-    """Return numbers as JSON holds them, in few digits; it has neither infinity nor what is no number."""
-    return [float(f"{x:.{digits}g}") if math.isfinite(x) else None for x in values.tolist()]
 
 
 def _first_places(values: Array, wanted: Array, edges: Edges) -> Edges:
@@ -113,20 +108,10 @@ def ports_section(story: ReportData) -> str:
     """Return the section and its data."""
     run = story.run
     if not run.ports:
-        return (
-            '<section id="ports"><h2>Recorded ports</h2><p class="note">Nothing was recorded.</p></section>'
-        )
+        return section("ports", "Recorded ports", note("Nothing was recorded."))
     chosen = select_curves(run, story.trust)
-    data = chart_data(chosen)
-    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    return (
-        f'<section id="ports"><h2>Recorded ports</h2>{_ports_note(run, chosen)}'
-        '<div class="tools"><label>filter <input id="filter" type="search" placeholder="axle.*, .x, force" '
-        'autocomplete="off"></label><span id="count" aria-live="polite"></span>'
-        '<button type="button" id="reset" hidden>all of the time</button></div>'
-        '<div id="charts"></div><button type="button" id="more" hidden></button>'
-        f'<script type="application/json" id="data">{text}</script></section>'
-    )
+    body = _ports_note(run, chosen) + template("charts.html") + json_script(chart_data(chosen))
+    return section("ports", "Recorded ports", body)
 
 
 def select_curves(run: Run, trust: ErrorEstimate | None) -> ChartSelection:
@@ -149,12 +134,16 @@ def chart_data(chosen: ChartSelection) -> dict[str, object]:
         key = curve.t.tobytes()
         if key not in known:
             known[key] = len(times)
-            times.append(json_numbers(curve.t, 10))
+            times.append(json_numbers(curve.t.tolist(), 10))
         entry: dict[str, object] = {"name": curve.name, "unit": curve.unit, "t": known[key]}
-        entry |= {"v": json_numbers(curve.v), "rows": curve.rows}
+        entry |= {"v": json_numbers(curve.v.tolist()), "rows": curve.rows}
         if curve.low is not None and curve.high is not None and curve.largest is not None:
             largest = curve.largest if math.isfinite(curve.largest) else None
-            entry |= {"low": json_numbers(curve.low), "high": json_numbers(curve.high), "error": largest}
+            entry |= {
+                "low": json_numbers(curve.low.tolist()),
+                "high": json_numbers(curve.high.tolist()),
+                "error": largest,
+            }
         ports.append(entry)
     return {"times": times, "ports": ports, "atOnce": AT_ONCE}
 
@@ -186,10 +175,9 @@ def _ports_note(run: Run, chosen: ChartSelection) -> str:
         said.append("There are no error bands yet: hocket check with this run's folder estimates them.")
     rest = ""
     if chosen.left_out:
-        names = ", ".join(map(esc, chosen.left_out[:400]))
-        more = f" and {len(chosen.left_out) - 400} more" if len(chosen.left_out) > 400 else ""
+        names = esc(list_names(chosen.left_out, 400, quote=""))
         rest = (
             f'<details class="more"><summary>{len(chosen.left_out):,} of {len(run.ports):,} ports are left'
-            f" out to keep the page small; hocket plot draws them</summary><p>{names}{more}</p></details>"
+            f" out to keep the page small; hocket plot draws them</summary><p>{names}</p></details>"
         )
-    return f'<p class="note">{esc(" ".join(said))}</p>{rest}'
+    return note(" ".join(said)) + rest

@@ -7,9 +7,8 @@ Out: a ReportData, and HTML
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from contextlib import suppress
+from dataclasses import dataclass
 
 from hocket.analysis.coupling_check import Check, check
 from hocket.analysis.measure import Measure, Outcome, verdict_lines, worst_outcome
@@ -21,7 +20,7 @@ from hocket.files.toml import loads
 from hocket.model.experiment import Experiment
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
-from hocket.report.markup import bullets, esc, html_table, prose
+from hocket.report.markup import Tone, card_section, esc, html_table, note, section, verdict_card
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,20 +36,26 @@ class ReportData:
     no_trust: str = ""
     after: tuple[Measure, ...] = ()
     """What is said about the run itself."""
-    texts: dict[str, str] = field(default_factory=dict)
-    """Plan and scenario as they were kept."""
+    plan_text: str = ""
+    scenario_text: str = ""
+    """Both as they were kept."""
 
 
 def gather_report_data(run: Run, experiment: Experiment | None = None) -> ReportData:
     """Return what there is to tell; nothing that fails on the way loses the rest."""
-    no_design = no_check = no_trust = ""
+    no_design = no_check = no_trust = plan_text = scenario_text = ""
     design, found, trust = None, None, None
-    texts = {name: _stored_text(run, name) for name in ("plan", "scenario")}
+    with suppress(HocketError, ValueError):
+        plan_text = run.plan_text
+    with suppress(HocketError, ValueError):
+        scenario_text = run.scenario_text
     try:
-        experiment = experiment or loads(texts["scenario"])
+        experiment = experiment or loads(scenario_text)
         design = plan_tree(experiment.composite)
     except Exception as error:  # code that a scenario names may fail in any way
-        no_design = f"the scenario kept in the run folder cannot be read again: {_error_words(error)}"
+        no_check = no_design = (
+            f"the scenario kept in the run folder cannot be read again: {_error_words(error)}"
+        )
     if experiment is not None and design is not None:
         try:
             found = check(experiment)
@@ -61,14 +66,9 @@ def gather_report_data(run: Run, experiment: Experiment | None = None) -> Report
     except Exception as error:
         no_trust = f"the estimate kept in the run folder cannot be read: {_error_words(error)}"
     after = run_measures(run, trust)
-    return ReportData(run, design, no_design, found, no_check or no_design, trust, no_trust, after, texts)
-
-
-def _stored_text(run: Run, name: str) -> str:
-    try:
-        return run.plan_text if name == "plan" else run.scenario_text
-    except (HocketError, ValueError):
-        return ""
+    return ReportData(
+        run, design, no_design, found, no_check, trust, no_trust, after, plan_text, scenario_text
+    )
 
 
 def _error_words(error: Exception) -> str:
@@ -86,27 +86,17 @@ MOST = 12
 def tables_section(story: ReportData) -> str:
     """Return a table for each measure; empty if nothing was judged."""
     pieces = "".join(map(_measure_table, (*story.after, *(story.check.measures if story.check else ()))))
-    grid = f'<div class="tables">{pieces}</div>'
-    return f'<section id="tables"><h2>Measures</h2>{grid}</section>' if pieces else ""
+    return section("tables", "Measures", f'<div class="tables">{pieces}</div>' if pieces else "")
 
 
 def _measure_table(measure: Measure) -> str:
     rows, notes = measure.rows(), measure.notes()
     if not rows and not notes:
         return ""
-    said = "".join(f'<p class="note">{prose(note)}</p>' for note in notes)
+    said = "".join(map(note, notes))
     return f"<figure><figcaption>{esc(measure.title)}</figcaption>{html_table(rows, MOST)}{said}</figure>"
 
 
-Tone: TypeAlias = Literal["ok", "warn", "bad", "none"]
-"""Told by colour, sign and word alike."""
-
-SIGNS: dict[Tone, tuple[str, str]] = {
-    "ok": ("✓", "good"),
-    "warn": ("!", "caution"),
-    "bad": ("✕", "bad"),
-    "none": ("–", "not known"),
-}
 TONES: dict[Outcome, Tone] = {
     Outcome.GOOD: "ok",
     Outcome.CAUTION: "warn",
@@ -119,7 +109,7 @@ TONES: dict[Outcome, Tone] = {
 def verdict_section(story: ReportData) -> str:
     """Return the cards at the top of the page."""
     cards = (run_card(story.run), check_card(story), estimate_card(story))
-    return f'<section id="verdict" class="cards" aria-label="verdict">{"".join(cards)}</section>'
+    return card_section("verdict", cards)
 
 
 def run_card(run: Run) -> str:
@@ -127,10 +117,9 @@ def run_card(run: Run) -> str:
     tones: dict[str, Tone] = {"finished": "ok", "failed": "bad", "killed": "bad"}
     info = run.info
     reached, stop = info.get("reached"), info.get("stop")
+    far = ""
     if isinstance(reached, (int, float)) and isinstance(stop, (int, float)):
         far = f" at {reached:g} s" if run.status == "finished" else f" at {reached:g} of {stop:g} s"
-    else:
-        far = ""
     error = str(info.get("error") or "")
     told = f'<pre class="error">{esc(error)}</pre>' if error else ""
     lines = {
@@ -140,16 +129,16 @@ def run_card(run: Run) -> str:
         "failed": [] if error else ["it left no message"],
     }.get(run.status, [])
     tone = tones.get(run.status, "warn")
-    return _verdict_card("The run", tone, f"{run.status}{far}", lines, told, wide=tone != "ok")
+    return verdict_card("The run", tone, f"{run.status}{far}", lines, told, wide=tone != "ok")
 
 
 def check_card(story: ReportData) -> str:
     """Return the card of `hocket check`."""
     title, found = "Before the run: is the coupling stable?", story.check
     if found is None:
-        return _verdict_card(title, "none", "not judged", [story.no_check])
+        return verdict_card(title, "none", "not judged", [story.no_check])
     first, *rest = found.verdict() or ["nothing to judge"]
-    return _verdict_card(title, TONES[found.outcome], first, rest)
+    return verdict_card(title, TONES[found.outcome], first, rest)
 
 
 def estimate_card(story: ReportData) -> str:
@@ -157,19 +146,8 @@ def estimate_card(story: ReportData) -> str:
     title, trust, lines = "After the run: how large is the error?", story.trust, verdict_lines(story.after)
     if trust is None:
         how = f"`hocket check {shlex.quote(story.run.path.name)}` estimates it from runs with shorter steps"
-        return _verdict_card(title, "none", "not estimated", [story.no_trust or how, *lines])
+        return verdict_card(title, "none", "not estimated", [story.no_trust or how, *lines])
     tone = TONES[worst_outcome(story.after)] if trust.ports else "none"
-    return _verdict_card(
+    return verdict_card(
         title, tone, lines[0], [*lines[1:], f"method: {trust.method}, {count(len(trust.ports), 'port')}"]
-    )
-
-
-def _verdict_card(
-    title: str, tone: Tone, first: str, lines: Sequence[str], more: str = "", wide: bool = False
-) -> str:
-    sign, word = SIGNS[tone]
-    return (
-        f'<article class="card {tone}{" wide" if wide else ""}"><h2>{esc(title)}</h2>'
-        f'<p class="first"><span class="sign" role="img" aria-label="{word}">{sign}</span>'
-        f"<span>{prose(first)}</span></p>{more}{bullets(lines)}</article>"
     )

@@ -1,4 +1,4 @@
-"""The levels as nested boxes: what is inside each, how it steps, who drives whom.
+"""The levels as nested boxes: what is inside each, how it steps, and what drives what.
 
 In:  a PlanTree
 Out: boxes that fold, wires for the page's script to route, and a table of all connections
@@ -6,52 +6,36 @@ Out: boxes that fold, wires for the page's script to route, and a table of all c
 
 from __future__ import annotations
 
-import os.path
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 from hocket.analysis.posedness import bookkeeping_paths, hidden_ports
-from hocket.coupling.wiring import CONSTANT, OWN, Drive
-from hocket.errors import count
-from hocket.files.wording import describe_extrapolation, describe_orchestrator, describe_pace, model_type
-from hocket.model.clock import format_duration
+from hocket.coupling.wiring import CONSTANT, OWN, Drive, Wiring
+from hocket.errors import count, list_names
+from hocket.files.wording import (
+    describe_conversion,
+    describe_drive,
+    describe_extrapolation,
+    describe_model,
+    describe_orchestrator,
+    describe_pace,
+)
 from hocket.model.ports import Port
-from hocket.model.protocols import Model, bookkeeping_ports, method_of, origin_of, state_count, step_of
+from hocket.model.protocols import Model, bookkeeping_ports
 from hocket.plan import Step
 from hocket.plan.instructions import walk
 from hocket.planning.tree import PlanTree
-from hocket.report.markup import esc, html_table
-from hocket.simulators.fmu.recipe import Fmu
+from hocket.report.markup import esc, html_table, note, section
 from hocket.simulators.wrappers.balanced import Balanced
-
-
-def extrapolation_words(drive: Drive) -> str:
-    """Return how an input is extrapolated."""
-    return "passed on" if drive.extrapolation is None else describe_extrapolation(drive.extrapolation)
-
-
-def conversion_words(drive: Drive) -> str:
-    """Return the factor and offset of a connection; empty if it changes nothing."""
-    factor = "" if drive.gain == 1.0 else f"× {drive.gain:g}"
-    return f"{factor} {drive.offset:+g}".strip() if drive.offset else factor
 
 
 def model_words(model: Model) -> Iterator[str]:
     """Yield what is worth knowing about a model on a small card."""
     if isinstance(model, Balanced):
-        yield from model_words(model.model)
-        yield f"balanced by {model.form}"
-        return
-    yield model_type(model)
-    origin = origin_of(model)
-    yield from [Path(origin).name if os.path.isabs(origin) else origin] if origin else []
-    method, step = method_of(model), step_of(model)
-    if isinstance(model, Fmu):
-        method = f"model exchange by {method}" if model.exchange else "co-simulation"
-    yield from [method] if method is not None and state_count(model) != 0 else []
-    yield from [f"own steps of {format_duration(step)}"] if step is not None else []
+        yield from (*describe_model(model.model), f"balanced by {model.form}")
+    else:
+        yield from describe_model(model)
 
 
 WireSide: TypeAlias = Literal["left", "right"]
@@ -105,25 +89,21 @@ def _level_connections(level: PlanTree) -> Iterator[tuple[int, int | None, str]]
         unseen = hidden_ports(level, child)
         for port, drive in zip(model.inputs, drives, strict=True):
             if drive is not None and port.name not in unseen:
-                source = _source_name(level, drive.child, drive.port)
-                yield (
-                    drive.child,
-                    child,
-                    f"{source} → {wiring.names[child]}.{port.name} ({extrapolation_words(drive)})",
-                )
+                target = f"{wiring.names[child]}.{port.name} ({describe_drive(drive)})"
+                yield drive.child, child, f"{_source_name(wiring, scenario.inputs, drive)} → {target}"
     kept = bookkeeping_paths(level)
     for port, drive in zip(scenario.outputs, wiring.outputs, strict=False):
-        if port.name in kept:
-            continue
-        yield drive.child, None, f"{_source_name(level, drive.child, drive.port)} → {port.name}"
+        if port.name not in kept:
+            yield drive.child, None, f"{_source_name(wiring, scenario.inputs, drive)} → {port.name}"
     for text in wiring.texts:
         yield text.child, text.target, "a text, as it is"
 
 
-def _source_name(level: PlanTree, child: int, port: int) -> str:
-    if child == OWN:
-        return level.composite.scenario.inputs[port].name
-    return f"{level.wiring.names[child]}.{level.wiring.models[child].outputs[port].name}"
+def _source_name(wiring: Wiring, inputs: Sequence[Port], drive: Drive) -> str:
+    """Return the output that drives an input, or the input of the level itself."""
+    if drive.child == OWN:
+        return inputs[drive.port].name
+    return f"{wiring.names[drive.child]}.{wiring.models[drive.child].outputs[drive.port].name}"
 
 
 def _assign_lanes(made: list[RoutedWire]) -> None:
@@ -157,23 +137,17 @@ _TITLE = 12
 def levels_section(root: PlanTree, name: str) -> str:
     """Return the section: the boxes, and the connections beside them."""
     rows = list(connection_rows(root))
-    side = (
-        f"<figure><figcaption>{count(len(rows), 'connection')} between simulators</figcaption>"
-        f"{html_table(rows, 24)}</figure>"
-        if rows
-        else '<p class="note">No input is connected.</p>'
+    side = note("No input is connected.")
+    if rows:
+        title = f"{count(len(rows), 'connection')} between simulators"
+        side = f"<figure><figcaption>{title}</figcaption>{html_table(rows, 24)}</figure>"
+    key = note(
+        "Top to bottom in the order in which they step. Wires on the right run with it, those on the left"
+        " against it: their source has not made the step yet, so these inputs are extrapolated. Where all"
+        " step together, every wire between them is. Point at a box to see its wires; a click folds a level."
     )
-    key = (
-        '<p class="note">Top to bottom in the order in which they step. Wires on the right run with it,'
-        " those on the left against it: their source has not made the step yet, so these inputs are"
-        " extrapolated. Where all step together, every wire between them is. Point at a box to see its wires,"
-        " click a level to fold it.</p>"
-    )
-    tree = _level_box(root, None, name)
-    return (
-        f'<section id="levels"><h2>Levels and connections</h2>{key}<div class="beside">'
-        f'<div class="tree">{tree}</div><div>{side}</div></div></section>'
-    )
+    boxes = f'<div class="tree">{_level_box(root, None, name)}</div><div>{side}</div>'
+    return section("levels", "Levels and connections", f'{key}<div class="beside">{boxes}</div>')
 
 
 def connection_rows(root: PlanTree) -> Iterator[dict[str, object]]:
@@ -183,15 +157,11 @@ def connection_rows(root: PlanTree) -> Iterator[dict[str, object]]:
         for port, drive in zip(model.inputs, drives, strict=True):
             if drive is None or drive.child == CONSTANT or port.name in bookkeeping_ports(model):
                 continue
-            if drive.child == OWN:
-                source = root.composite.scenario.inputs[drive.port].name
-            else:
-                source = f"{leaves.names[drive.child]}.{leaves.models[drive.child].outputs[drive.port].name}"
             yield {
-                "from": source,
+                "from": _source_name(leaves, root.composite.scenario.inputs, drive),
                 "to": f"{name}.{port.name}",
-                "extrapolation": extrapolation_words(drive),
-                "conversion": conversion_words(drive),
+                "extrapolation": describe_drive(drive),
+                "conversion": describe_conversion(drive),
                 "bond": bonds.get(f"{name}.{port.name}", ""),
             }
     for level in root.levels():
@@ -270,8 +240,7 @@ def _port_lists(level: PlanTree, child: int) -> str:
 
 def _join_ports(ports: Sequence[Port]) -> str:
     shown = [esc(port.name) + (f" <small>[{esc(port.unit)}]</small>" if port.unit else "") for port in ports]
-    rest = f" and {len(shown) - _PORTS} more" if len(shown) > _PORTS else ""
-    return ", ".join(shown[:_PORTS]) + rest
+    return list_names(shown, _PORTS, quote="")
 
 
 def _port_strip(place: int, word: str, ports: Sequence[Port]) -> str:

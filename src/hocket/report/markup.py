@@ -7,11 +7,13 @@ Out: pieces of HTML that cannot break the page, whatever is in them
 from __future__ import annotations
 
 import html
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from hocket.model.units import Share
 
@@ -54,21 +56,24 @@ def format_cell(value: object) -> str:
     return format_number(value) if isinstance(value, float) and not isinstance(value, Share) else prose(value)
 
 
-def html_table(rows: Sequence[Mapping[str, object]], most: int | None = None, kind: str = "") -> str:
-    """Return rows as a table; those beyond `most` are folded away."""
+def html_table(rows: Sequence[Mapping[str, object]], most: int | None = None) -> str:
+    """Return rows as a table, without empty columns; those beyond `most` are folded away."""
     if not rows:
         return ""
     heads = [head for head in rows[0] if any(row.get(head) not in (None, "") for row in rows)]
-    numeric = {head for head in heads if _is_numeric(row.get(head) for row in rows)}
-    head = "".join(f'<th scope="col"{_align_attribute(name, numeric)}>{esc(name)}</th>' for name in heads)
-    split = len(rows) if most is None or len(rows) <= most + 2 else most
-    body = "".join(_table_row(row, heads, numeric) for row in rows[:split])
-    found = _frame_table(head, body, kind)
-    if split < len(rows):
-        rest = "".join(_table_row(row, heads, numeric) for row in rows[split:])
-        more = f"{len(rows) - split} more"
-        found += f'<details class="more"><summary>{more}</summary>{_frame_table(head, rest, kind)}</details>'
-    return found
+    align = {head: ' class="n"' if _is_numeric(row.get(head) for row in rows) else "" for head in heads}
+    head = "".join(f'<th scope="col"{align[name]}>{esc(name)}</th>' for name in heads)
+    lines = ["".join(f"<td{align[name]}>{format_cell(row.get(name))}</td>" for name in heads) for row in rows]
+
+    def table(some: Iterable[str]) -> str:
+        body = "".join(f"<tr>{line}</tr>" for line in some)
+        text = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f'<div class="scroll">{text}</div>'
+
+    if most is None or len(rows) <= most + 2:
+        return table(lines)
+    rest = f"<summary>{len(rows) - most} more</summary>{table(lines[most:])}"
+    return f'{table(lines[:most])}<details class="more">{rest}</details>'
 
 
 def bullets(lines: Iterable[str], kind: str = "") -> str:
@@ -77,38 +82,77 @@ def bullets(lines: Iterable[str], kind: str = "") -> str:
     return f'<ul class="{kind}">{found}</ul>' if found else ""
 
 
-def _frame_table(head: str, body: str, kind: str) -> str:
-    return (
-        f'<div class="scroll"><table class="{kind}"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
-
-
-def _table_row(row: Mapping[str, object], heads: Sequence[str], numeric: set[str]) -> str:
-    cells = "".join(
-        f"<td{_align_attribute(head, numeric)}>{format_cell(row.get(head))}</td>" for head in heads
-    )
-    return f"<tr>{cells}</tr>"
-
-
-def _align_attribute(head: str, numeric: set[str]) -> str:
-    return ' class="n"' if head in numeric else ""
-
-
 def _is_numeric(values: Iterable[object]) -> bool:
     kinds = [isinstance(value, (int, float)) for value in values if value is not None]
     return bool(kinds) and all(kinds)
+
+
+def section(name: str, title: str, body: str) -> str:
+    """Return a part of the page; nothing if there is nothing in it."""
+    return f'<section id="{name}"><h2>{esc(title)}</h2>{body}</section>' if body else ""
+
+
+def note(text: str) -> str:
+    """Return a sentence in small print."""
+    return f'<p class="note">{prose(text)}</p>'
+
+
+def page_header(brand: str, title: str, facts: Iterable[str]) -> str:
+    """Return the top of a page: what it is about, and what is asked first."""
+    line = esc(" · ".join(filter(None, facts)))
+    return f'<header><p class="brand">{brand}</p><h1>{esc(title)}</h1><p class="sub">{line}</p></header>'
+
+
+Tone: TypeAlias = Literal["ok", "warn", "bad", "none"]
+"""Told by colour, sign and word alike."""
+SIGNS: dict[Tone, tuple[str, str]] = {
+    "ok": ("✓", "good"),
+    "warn": ("!", "caution"),
+    "bad": ("✕", "bad"),
+    "none": ("–", "not known"),
+}
+
+
+def verdict_card(
+    title: str, tone: Tone, first: str, lines: Iterable[str] = (), more: str = "", wide: bool = False
+) -> str:
+    """Return a verdict: its first line with a sign, then `more`, which is HTML, and the other lines."""
+    sign, word = SIGNS[tone]
+    return (
+        f'<article class="card {tone}{" wide" if wide else ""}"><h2>{esc(title)}</h2>'
+        f'<p class="first"><span class="sign" role="img" aria-label="{word}">{sign}</span>'
+        f"<span>{prose(first)}</span></p>{more}{bullets(lines)}</article>"
+    )
+
+
+def card_section(name: str, cards: Iterable[str]) -> str:
+    """Return verdicts side by side."""
+    return f'<section id="{name}" class="cards" aria-label="{name}">{"".join(cards)}</section>'
+
+
+def json_numbers(values: Iterable[float], digits: int = 6) -> list[float | None]:
+    """Return numbers as JSON holds them, in few digits; it has neither infinity nor what is not a number."""
+    return [float(f"{x:.{digits}g}") if math.isfinite(x) else None for x in values]
+
+
+def json_script(data: object) -> str:
+    """Return data for the page's script; nothing in it ends the element."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return f'<script type="application/json" id="data">{text}</script>'
 
 
 _HERE = Path(__file__).parent
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
+def template(name: str) -> str:
+    """Return a piece of HTML, a style or a script that stands in a file of its own."""
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
 def html_page(title: str, parts: Iterable[str], styles: Iterable[str], scripts: Iterable[str]) -> str:
     """Return the page as text."""
-    style, script = (
-        "\n".join((_HERE / name).read_text(encoding="utf-8") for name in names) for names in (styles, scripts)
-    )
+    style, script = ("\n".join(map(template, names)) for names in (styles, scripts))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
@@ -120,7 +164,7 @@ def html_page(title: str, parts: Iterable[str], styles: Iterable[str], scripts: 
 
 
 def page_footer() -> str:
-    """Return who wrote it."""
+    """Return which program wrote the page."""
     try:
         made = f"hocket {version('hocket')}"
     except PackageNotFoundError:

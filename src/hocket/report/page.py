@@ -6,7 +6,7 @@ Out: the page as text, or written to a file
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,37 +15,40 @@ from hocket.errors import count
 from hocket.files.atomic_files import write_text
 from hocket.files.run_folder import REPORT, Run
 from hocket.model.experiment import Experiment
-from hocket.planning.tree import PlanTree
 from hocket.report.charts import ports_section
 from hocket.report.evidence import ReportData, gather_report_data, tables_section, verdict_section
 from hocket.report.level_boxes import levels_section
-from hocket.report.markup import bullets, esc, format_number, html_page, page_footer, prose
+from hocket.report.markup import (
+    bullets,
+    esc,
+    format_number,
+    html_page,
+    note,
+    page_footer,
+    page_header,
+    section,
+)
 from hocket.report.timeline import timeline_section
 
 
 def run_header(run: Run) -> str:
     """Return the title with what is asked first."""
     parts = [f"{word} {text}" for word, text in _run_facts(run) if word in ("simulated", "took")]
-    when = _format_date(run.info.get("begun"))
-    line = " · ".join(filter(None, (*parts, when)))
-    title = f'<p class="brand">hocket report</p><h1>{esc(run.name)}</h1>'
-    return f'<header>{title}<p class="sub">{esc(line)}</p></header>'
+    return page_header("hocket report", run.name, [*parts, _format_date(run.info.get("begun"))])
 
 
 def facts_section(run: Run) -> str:
     """Return all facts, in pairs."""
     pairs = "".join(f"<div><dt>{esc(word)}</dt><dd>{esc(text)}</dd></div>" for word, text in _run_facts(run))
-    return f'<section id="facts"><h2>Facts</h2><dl>{pairs}</dl></section>'
+    return section("facts", "Facts", f"<dl>{pairs}</dl>")
 
 
 def notes_section(run: Run) -> str:
     """Return what was noted when it was read, planned and run."""
-    said = [str(note) for note in run.info.get("notes", [])]
+    said = [str(each) for each in run.info.get("notes", [])]
     because = str(run.info.get("engine", "")).partition(", because ")[2]
     said += [f"run by the interpreter, because {because}"] if because else []
-    if not said:
-        return ""
-    return f'<section id="notes"><h2>Notes and warnings</h2>{bullets(said, "notes")}</section>'
+    return section("notes", "Notes and warnings", bullets(said, "notes"))
 
 
 def _run_facts(run: Run) -> Iterator[tuple[str, str]]:
@@ -67,23 +70,16 @@ def _run_facts(run: Run) -> Iterator[tuple[str, str]]:
     for phase, length in (timings.get("phases") or {}).items():
         yield f"of it, {phase}", _format_duration(length)
     yield "engine", str(info.get("engine", "never started")).partition(", because ")[0]
-    rows = sum(run.table(table.name).num_rows for table in run.tables)
-    rates = f" at {len(run.tables)} rates" if len(run.tables) > 1 else ""
-    yield "kept", f"{count(rows, 'row')}{rates}, {count(len(run.ports), 'port')}"
-    yield from _realtime_facts(info.get("realtime"))
+    yield "kept", run.size_text
+    if realtime := info.get("realtime"):
+        late, lag = count(realtime["overruns"], "overrun"), _format_duration(realtime["largest_lag"])
+        yield "real time", f"factor {realtime['factor']:g}, {late}, at most {lag} late"
     for path, value in (info.get("parameters") or {}).items():
         yield f"parameter {path}", str(value)
     yield "begun", _format_date(info.get("begun"))
     yield "machine", str(info.get("host", ""))
     yield from ((name, str(version)) for name, version in (info.get("versions") or {}).items())
     yield "folder", run.path.name
-
-
-def _realtime_facts(realtime: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(realtime, dict):
-        lag = _format_duration(realtime["largest_lag"])
-        late = f"{count(realtime['overruns'], 'overrun')}, at most {lag} late"
-        yield "real time", f"factor {realtime['factor']:g}, {late}"
 
 
 def _number_or_none(value: Any) -> float | None:
@@ -136,26 +132,22 @@ def report_page(run: Run, experiment: Experiment | None = None) -> str:
     return html_page(f"{run.name}: {run.status}", parts, _STYLES, _SCRIPTS)
 
 
-def _coupling_sections(story: ReportData) -> tuple[str, ...]:
+def _coupling_sections(story: ReportData) -> Iterator[str]:
+    levels, timeline = "Levels and connections", "One macro step, as planned"
     if story.design is None:
-        why = f'<p class="note">{prose(story.no_design)}</p>'
-        return (f'<section id="levels"><h2>Levels and connections</h2>{why}</section>',)
-    pictures = (("Levels and connections", levels_section), ("One macro step, as planned", timeline_section))
-    return tuple(_draw_or_explain(title, draw, story.design, story.run.name) for title, draw in pictures)
-
-
-def _draw_or_explain(title: str, draw: Callable[[PlanTree, str], str], design: PlanTree, name: str) -> str:
-    try:
-        return draw(design, name)
-    except Exception as error:  # a picture that fails must not take the page with it
-        why = prose(f"This could not be drawn: {type(error).__name__}: {error}")
-        return f'<section><h2>{esc(title)}</h2><p class="note">{why}</p></section>'
+        yield section("levels", levels, note(story.no_design))
+        return
+    for name, title, draw in (("levels", levels, levels_section), ("timeline", timeline, timeline_section)):
+        try:
+            yield draw(story.design, story.run.name)
+        except Exception as error:  # a picture that fails must not take the page with it
+            yield section(name, title, note(f"This could not be drawn: {type(error).__name__}: {error}"))
 
 
 def _text_sections(story: ReportData) -> tuple[str, ...]:
-    titles = {"plan": "The plan in words", "scenario": "The scenario as it was run"}
+    texts = {"The plan in words": story.plan_text, "The scenario as it was run": story.scenario_text}
     return tuple(
-        f'<details class="text"><summary>{esc(titles[name])}</summary><pre>{esc(text)}</pre></details>'
-        for name, text in story.texts.items()
+        f'<details class="text"><summary>{title}</summary><pre>{esc(text)}</pre></details>'
+        for title, text in texts.items()
         if text
     )

@@ -6,7 +6,8 @@ Out: a Schedule: lanes, marks, bars, frames and arrows with their places, in pix
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, TypeAlias
@@ -31,8 +32,7 @@ from hocket.plan import (
     Together,
     Try,
 )
-from hocket.plan.instructions import named_simulators, walk
-from hocket.plan.plan import describe_instruction
+from hocket.plan.instructions import describe_instruction, named_simulators, walk
 from hocket.planning.tree import PlanTree
 from hocket.report.level_boxes import stepping_order
 
@@ -40,7 +40,7 @@ LANE, HEAD, LABEL = 30, 46, 13
 """Heights: of a simulator's lane, of the lane of a level itself, of a line of words below."""
 
 MarkKind: TypeAlias = Literal["feed", "read", "solve", "save", "restore", "admit", "record"]
-FrameKind: TypeAlias = Literal["together", "repeat", "sweep", "times", "try", "substep", "gap"]
+FrameKind: TypeAlias = Literal["together", "repeat", "iteration", "times", "try", "substep", "gap"]
 
 
 @dataclass(frozen=True)
@@ -173,8 +173,8 @@ FITS = 1040
 MOST_LANES = 120
 TURNS = 3
 """Turns of an asynchronous step that are drawn, for each sub-step that is."""
-SWEPT = 4
-"""Sub-steps that must have room before a second sweep of an iteration is drawn."""
+ITERATED = 4
+"""Sub-steps that must have room before a second iteration is drawn."""
 WIDE = 3200
 """Pixels beyond which fewer sub-steps are drawn."""
 
@@ -202,11 +202,23 @@ class _LevelWalk:
     """Where its step begins: in seconds of the macro step, and in pixels."""
     admitted: float
     read: dict[int, float] = field(default_factory=dict)
-    swept: set[int] = field(default_factory=set)
-    """Those whose end of the step is known from a sweep before."""
-    part: dict[int, Fraction] = field(default_factory=dict)
+    iterated: set[int] = field(default_factory=set)
+    """Those whose end of the step is known from an iteration before."""
+    part: defaultdict[int, Fraction] = field(default_factory=lambda: defaultdict(Fraction))
     """How much of the step each child has made."""
-    saved: dict[int, Fraction] = field(default_factory=dict)
+    saved: defaultdict[int, Fraction] = field(default_factory=lambda: defaultdict(Fraction))
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Bodies that are drawn one after the other: sub-steps, turns, iterations, or just one."""
+
+    level: PlanTree
+    bodies: Sequence[Body]
+    rest: int = 0
+    """How many more there are."""
+    pad: int = 0
+    """Around each."""
 
 
 class _Layout:
@@ -249,7 +261,11 @@ class _Layout:
                 at += LANE
         rows: list[FrameKind] = ["substep"] if often else []
         inside = [instruction for _, instruction in walk(level.plan.step)]
-        rows += ["sweep"] if any(self._sweep_count(i) > 1 for i in inside if isinstance(i, Repeat)) else []
+        rows += (
+            ["iteration"]
+            if any(self._iteration_count(i) > 1 for i in inside if isinstance(i, Repeat))
+            else []
+        )
         rows += [kind for kind, cls in _AROUND if any(isinstance(i, cls) for i in inside)]
         self.rows[level.path] = rows
         bottom = at + 5 + LABEL * len(rows)
@@ -263,13 +279,29 @@ class _Layout:
         drawn = whole if whole <= self.shown else max(1, self.shown - 1)
         return drawn, whole - drawn
 
-    def _sweep_count(self, repeat: Repeat) -> int:
-        """Return how many sweeps of an iteration are drawn: one that extrapolates, one that knows better."""
-        return min(repeat.at_most, 2) if self.shown >= SWEPT else 1
+    def _iteration_count(self, repeat: Repeat) -> int:
+        """Return how many iterations are drawn: one that extrapolates, one that knows better."""
+        return min(repeat.at_most, 2) if self.shown >= ITERATED else 1
 
-    def _substep_count(self, level: PlanTree, step: Step) -> Fraction:
-        inner = level.inner[self.numbers[level.path][step.sim]]
-        return level.composite.step * step.fraction / inner.composite.step
+    def _cells(self, level: PlanTree, instruction: Instruction) -> _Cells | None:
+        """Return what is drawn inside an instruction, one after the other; None: nothing, or side by side."""
+        match instruction:
+            case Step(sim, fraction):
+                inner = level.inner.get(self.numbers[level.path][sim])
+                if inner is None:
+                    return None
+                drawn, rest = self._split_repeats(level.composite.step * fraction / inner.composite.step)
+                return _Cells(inner, [inner.plan.step] * drawn, rest, PAD)
+            case Times(n, body):
+                drawn, rest = self._split_repeats(n)
+                return _Cells(level, [body] * drawn, rest)
+            case Next(bodies):
+                return _Cells(level, *turn_order(bodies, TURNS * self.shown))
+            case Repeat(body):
+                return _Cells(level, [body] * self._iteration_count(instruction), 0, PAD)
+            case Try(body) | Adapt(body):
+                return _Cells(level, [body])
+        return None
 
     def _body_width(self, level: PlanTree, body: Body) -> float:
         return sum(self._instruction_width(level, instruction) for instruction in body)
@@ -278,26 +310,15 @@ class _Layout:
         sims = named_simulators(instruction)
         if sims and not any(level.name(self.numbers[level.path][sim]) in self.lane for sim in sims):
             return 0.0
+        cells = self._cells(level, instruction)
+        if cells is not None:
+            inside = sum(self._body_width(cells.level, body) + cells.pad for body in cells.bodies)
+            return inside + (GAP if cells.rest else 0) + PAD
         match instruction:
-            case Step(sim):
-                child = self.numbers[level.path][sim]
-                if child not in level.inner:
-                    return self.step
-                inner = level.inner[child]
-                drawn, rest = self._split_repeats(self._substep_count(level, instruction))
-                return drawn * (self._body_width(inner, inner.plan.step) + PAD) + (GAP if rest else 0) + PAD
+            case Step():
+                return self.step
             case Together(bodies):
                 return max((self._body_width(level, body) for body in bodies), default=0.0)
-            case Next(bodies):
-                order, rest = turn_order(bodies, TURNS * self.shown)
-                return sum(self._body_width(level, body) for body in order) + (GAP if rest else 0) + PAD
-            case Times(n, body):
-                drawn, rest = self._split_repeats(n)
-                return drawn * self._body_width(level, body) + (GAP if rest else 0) + PAD
-            case Repeat(body):
-                return self._sweep_count(instruction) * (self._body_width(level, body) + PAD) + PAD
-            case Try(body) | Adapt(body):
-                return self._body_width(level, body) + PAD
         return MARK
 
     def _place_body(self, way: _LevelWalk, body: Body, x: float, room: float) -> None:
@@ -313,161 +334,124 @@ class _Layout:
                 self._place_step(way, instruction, x, room)
             case Together(bodies):
                 self._place_together(way, bodies, x, room)
-            case Times(n, body):
-                self._place_times(way, n, body, x, room)
-            case Next():
-                self._place_next(way, instruction, x)
             case Repeat():
                 self._place_repeat(way, instruction, x, room)
-            case Try(body) | Adapt(body):
-                label = "may end early" if isinstance(instruction, Try) else "steps as long as errors allow"
-                self._add_frame("try", way.level, x, room, label, describe_instruction(instruction))
-                self._place_body(way, body, x + PAD / 2, room - PAD)
+            case Times() | Next() | Try() | Adapt():
+                kind: FrameKind = "try" if isinstance(instruction, (Try, Adapt)) else "times"
+                said = describe_instruction(instruction)
+                self._add_frame(kind, way.level, x, room, _frame_label(instruction), said)
+                for body, at, wide in self._place_cells(way.level, instruction, x, room):
+                    self._place_body(way, body, at, wide)
             case _:
                 self._place_marks(way, instruction, x + min(room, MARK) / 2)
 
+    def _place_cells(
+        self, level: PlanTree, instruction: Instruction, x: float, room: float
+    ) -> Iterator[tuple[Body, float, float]]:
+        """Yield each body that is drawn inside an instruction, where it begins, and its width."""
+        cells = self._cells(level, instruction)
+        assert cells is not None
+        natural = [self._body_width(cells.level, body) + cells.pad for body in cells.bodies]
+        inside = room - PAD - (GAP if cells.rest else 0)
+        x += PAD / 2
+        for body, width in zip(cells.bodies, natural, strict=True):
+            wide = inside * width / sum(natural) if sum(natural) else 0.0
+            yield body, x, wide
+            x += wide
+        if cells.rest:
+            more = f"{cells.rest} more"
+            self._add_frame("gap", cells.level, x, GAP - 6, more, f"{more} of the same")
+
     def _place_marks(self, way: _LevelWalk, instruction: Instruction, x: float) -> None:
-        level, said = way.level, describe_instruction(instruction)
-        number = self.numbers[level.path]
-        match instruction:
-            case Admit():
-                way.admitted = x
-                self._add_mark("admit", x, level.path, said)
-            case Record():
-                self._add_mark("record", x, level.path, said)
-            case Feed(sim):
-                self._add_arrows(way, number[sim], self.ahead.get(id(instruction), Fraction(0)), x)
-                self._add_mark("feed", x, level.name(number[sim]), said)
-            case Read(sim):
-                way.read[number[sim]] = x
-                self._add_mark("read", x, level.name(number[sim]), said)
-            case Solve(sims) | Save(sims) | Restore(sims):
-                kinds: dict[type, MarkKind] = {Solve: "solve", Save: "save", Restore: "restore"}
-                for sim in sims:
-                    self._add_mark(kinds[type(instruction)], x, level.name(number[sim]), said)
-                    self._track_motion(way, instruction, number[sim], x)
-
-    def _track_motion(self, way: _LevelWalk, instruction: Instruction, child: int, x: float) -> None:
-        if isinstance(instruction, Solve):
-            way.read[child] = x
-        elif isinstance(instruction, Save):
-            way.saved[child] = way.part.get(child, Fraction(0))
-        else:
-            way.part[child] = way.saved.get(child, Fraction(0))
-
-    def _add_mark(self, kind: MarkKind, x: float, path: str, said: str) -> None:
-        if path in self.lane:
-            self.made.marks.append(TimelineMark(kind, x, self.lane[path], said))
+        """Mark what takes no time in the lanes of the simulators it names, or in that of the level."""
+        level, number = way.level, self.numbers[way.level.path]
+        kind, said = _MARKS[type(instruction)], describe_instruction(instruction)
+        children = [number[sim] for sim in named_simulators(instruction)]
+        for path in [level.name(child) for child in children] or [level.path]:
+            if path in self.lane:
+                self.made.marks.append(TimelineMark(kind, x, self.lane[path], said))
+        if kind == "admit":
+            way.admitted = x
+        for child in children:
+            match kind:
+                case "feed":
+                    self._add_arrows(way, child, self.ahead.get(id(instruction), Fraction(0)), x)
+                case "read" | "solve":
+                    way.read[child] = x
+                case "save":
+                    way.saved[child] = way.part[child]
+                case "restore":
+                    way.part[child] = way.saved[child]
 
     def _add_arrows(self, way: _LevelWalk, child: int, further: Fraction, x: float) -> None:
-        """Draw what is fed to a child; it is the past of whoever has not come as far as the child will go."""
+        """Draw what is fed to a child: the past, if the source has not come as far as the child will go."""
         level = way.level
-        end = way.part.get(child, Fraction(0)) + further
+        end = way.part[child] + further
         target = self.lane.get(level.name(child))
         for source in dict.fromkeys(drive.child for drive in level.wiring.drives[child] if drive is not None):
             lane = self.lane.get(level.path if source == OWN else level.name(source))
             if lane is None or target is None:
                 continue
             from_x = way.admitted if source == OWN else way.read.get(source, way.begin)
-            known = Fraction(1) if source in way.swept else way.part.get(source, Fraction(0))
+            known = Fraction(1) if source in way.iterated else way.part[source]
             past = known < end and source >= 0
             self.made.arrows.append(Arrow(lane, min(from_x, x), target, x, past, source == OWN))
 
     def _place_step(self, way: _LevelWalk, step: Step, x: float, room: float) -> None:
         level = way.level
         child = self.numbers[level.path][step.sim]
-        done = way.part.get(child, Fraction(0))
-        begin = way.start + done * level.composite.step
+        path, inner = level.name(child), level.inner.get(child)
+        begin = way.start + way.part[child] * level.composite.step
         length = step.fraction * level.composite.step
-        way.part[child] = done + step.fraction
-        path = level.name(child)
-        inner = level.inner.get(child)
+        way.part[child] += step.fraction
         if path not in self.lane:
             return
-        slow = inner is not None and inner.composite.step > level.composite.step
         label = format_duration(length)
-        if slow and inner is not None:
+        if inner is not None and inner.composite.step > level.composite.step:
             times = inner.composite.step / level.composite.step
             label = f"{format_duration(inner.composite.step)}, in one of {times} steps"
         said = f"{describe_instruction(step)}: {_format_moment(begin)} to {_format_moment(begin + length)}"
         self.made.bars.append(Bar(x + 2, room - 4, self.lane[path], label, said))
         if inner is not None:
-            self._place_substeps(inner, begin, self._substep_count(level, step), x, room)
+            self._place_substeps(way.level, inner, step, begin, x, room)
 
     def _place_substeps(
-        self, inner: PlanTree, begin: Fraction, count: Fraction, x: float, room: float
+        self, level: PlanTree, inner: PlanTree, step: Step, begin: Fraction, x: float, room: float
     ) -> None:
         """Place the sub-steps of a level inside the step that is theirs."""
-        drawn, rest = self._split_repeats(count)
-        wide = (room - PAD - (GAP if rest else 0)) / drawn
         way = _LevelWalk(inner, begin, x, x)
-        x += PAD / 2
-        for number in range(drawn):
+        single = step.fraction * level.composite.step <= inner.composite.step
+        for number, (body, at, wide) in enumerate(self._place_cells(level, step, x, room)):
             way.start = begin + number * inner.composite.step
-            way.begin = way.admitted = x
-            way.swept, way.part = set(), {}
-            if drawn + rest > 1:
+            way.begin = way.admitted = at
+            way.iterated.clear()
+            way.part.clear()
+            if not single:
                 moment = _format_moment(way.start)
-                self._add_frame("substep", inner, x, wide - 2, moment, f"from {moment}")
-            self._place_body(way, inner.plan.step, x + PAD / 2, wide - PAD)
-            x += wide
-        if rest:
-            self._add_frame("gap", inner, x, GAP - 6, f"{rest} more", f"{rest} more of the same")
+                self._add_frame("substep", inner, at, wide - 2, moment, f"from {moment}")
+            self._place_body(way, body, at + PAD / 2, wide - PAD)
 
     def _place_repeat(self, way: _LevelWalk, repeat: Repeat, x: float, room: float) -> None:
-        self._add_frame("repeat", way.level, x, room, _repeat_label(repeat), describe_instruction(repeat))
-        drawn = self._sweep_count(repeat)
-        wide = (room - PAD) / drawn
-        for number in range(drawn):
-            at = x + PAD / 2 + number * wide
+        self._add_frame("repeat", way.level, x, room, _frame_label(repeat), describe_instruction(repeat))
+        drawn = self._iteration_count(repeat)
+        second = "each further iteration" if repeat.at_most > drawn else "second iteration"
+        cells = self._place_cells(way.level, repeat, x, room)
+        for label, (body, at, wide) in zip(("first iteration", second), cells, strict=False):
             if drawn > 1:
-                label = _SWEEPS[number] if number == 0 or repeat.at_most > drawn else "second sweep"
-                self._add_frame("sweep", way.level, at + 2, wide - 4, label, label)
-            self._place_body(way, repeat.body, at + PAD / 2, wide - PAD)
-            way.swept |= {child for child, part in way.part.items() if part == 1}
+                self._add_frame("iteration", way.level, at + 2, wide - 4, label, label)
+            self._place_body(way, body, at + PAD / 2, wide - PAD)
+            way.iterated |= {child for child, part in way.part.items() if part == 1}
 
     def _place_together(self, way: _LevelWalk, bodies: tuple[Body, ...], x: float, room: float) -> None:
-        tops = [self.lane[path] for path in self._lane_paths(way.level, bodies) if path in self.lane]
-        if len(tops) > 1:
-            top, bottom = min(lane.top for lane in tops), max(lane.bottom for lane in tops)
+        number = self.numbers[way.level.path]
+        sims = (sim for body in bodies for _, inside in walk(body) for sim in named_simulators(inside))
+        paths = {way.level.name(number[sim]) for sim in sims}
+        lanes = [self.lane[path] for path in paths if path in self.lane]
+        if len(lanes) > 1:
+            top, bottom = min(lane.top for lane in lanes), max(lane.bottom for lane in lanes)
             self.made.frames.append(Frame("together", x + 1, room - 2, top, bottom, "", "side by side"))
         for body in bodies:
             self._place_body(way, body, x, room)
-
-    def _lane_paths(self, level: PlanTree, bodies: tuple[Body, ...]) -> Iterator[str]:
-        number = self.numbers[level.path]
-        for body in bodies:
-            for _, instruction in walk(body):
-                yield from (level.name(number[sim]) for sim in named_simulators(instruction))
-
-    def _place_times(self, way: _LevelWalk, n: int, body: Body, x: float, room: float) -> None:
-        self._add_frame("times", way.level, x, room, f"{n} times", f"{n} times")
-        drawn, rest = self._split_repeats(n)
-        wide = (room - PAD - (GAP if rest else 0)) / drawn
-        for number in range(drawn):
-            self._place_body(way, body, x + PAD / 2 + number * wide, wide)
-        if rest:
-            at = x + PAD / 2 + drawn * wide
-            self._add_frame("gap", way.level, at, GAP - 6, f"{rest} more", f"{rest} more of the same")
-
-    def _place_next(self, way: _LevelWalk, following: Next, x: float) -> None:
-        order, rest = turn_order(following.bodies, TURNS * self.shown)
-        room = self._instruction_width(way.level, following)
-        self._add_frame(
-            "times",
-            way.level,
-            x,
-            room,
-            "↻ the one furthest behind goes next",
-            describe_instruction(following),
-        )
-        at = x + PAD / 2
-        for body in order:
-            wide = self._body_width(way.level, body)
-            self._place_body(way, body, at, wide)
-            at += wide
-        if rest:
-            self._add_frame("gap", way.level, at, GAP - 6, f"{rest} more", f"{rest} more turns")
 
     def _add_frame(
         self, kind: FrameKind, level: PlanTree, x: float, width: float, label: str, said: str
@@ -479,6 +463,15 @@ class _Layout:
             self.made.frames.append(Frame(kind, x, width, top, lane.floor, label, said, row))
 
 
+_MARKS: dict[type, MarkKind] = {
+    Admit: "admit",
+    Feed: "feed",
+    Read: "read",
+    Record: "record",
+    Restore: "restore",
+    Save: "save",
+    Solve: "solve",
+}
 _AROUND: tuple[tuple[FrameKind, type | tuple[type, ...]], ...] = (
     ("times", (Times, Next)),
     ("repeat", Repeat),
@@ -486,12 +479,20 @@ _AROUND: tuple[tuple[FrameKind, type | tuple[type, ...]], ...] = (
 )
 
 
-_SWEEPS = ("first sweep", "each further sweep")
-
-
-def _repeat_label(repeat: Repeat) -> str:
-    until = "" if repeat.until is None else f"until {repeat.until:g}, "
-    return f"↻ {until}at most {repeat.at_most}" if until else f"↻ {repeat.at_most} times"
+def _frame_label(instruction: Times | Next | Repeat | Try | Adapt) -> str:
+    match instruction:
+        case Times(n):
+            return f"{n} times"
+        case Next():
+            return "↻ the one furthest behind goes next"
+        case Repeat(until=None, at_most=most):
+            return f"↻ {most} times"
+        case Repeat(until=until, at_most=most):
+            return f"↻ until {until:g}, at most {most}"
+        case Try():
+            return "may end early"
+        case Adapt():
+            return "steps as long as errors allow"
 
 
 def _format_moment(at: Fraction) -> str:

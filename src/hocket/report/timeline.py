@@ -13,7 +13,7 @@ from pathlib import Path
 from hocket.errors import FileError
 from hocket.files.atomic_files import write_text
 from hocket.planning.tree import PlanTree
-from hocket.report.markup import esc
+from hocket.report.markup import esc, note, section, template
 from hocket.report.schedule import (
     LABEL,
     LANE,
@@ -34,24 +34,17 @@ APART = 2.5
 DENSE = 260
 """Arrows beyond which they are seen only when a lane is pointed at."""
 
-_SHAPES: dict[MarkKind, str] = {
-    "feed": '<path d="M{a} {b}h10l-5 9z"/>',
-    "read": '<circle cx="{x}" cy="{y}" r="4.6"/>',
-    "solve": '<path d="M{x} {t}l6 6l-6 6l-6-6z"/>',
-    "save": '<path d="M{a} {t}h10v12l-5-4l-5 4z"/>',
-    "restore": '<path d="M{c} {y}l8-6v4a6 6 0 0 1 4 8a6 5 0 0 0-4-4v4z"/>',
-    "admit": '<path d="M{a} {t}l10 6l-10 6z"/>',
-    "record": '<rect x="{d}" y="{e}" width="8" height="8"/>',
+_MARKS: dict[MarkKind, tuple[str, str]] = {
+    "feed": ('<path d="M-5-5h10l-5 9z"/>', "feed: fit its inputs"),
+    "read": ('<circle r="4.6"/>', "read: its outputs"),
+    "solve": ('<path d="M0-6l6 6l-6 6l-6-6z"/>', "solve an algebraic loop"),
+    "save": ('<path d="M-5-6h10v12l-5-4l-5 4z"/>', "save"),
+    "restore": ('<path d="M-6 0l8-6v4a6 6 0 0 1 4 8a6 5 0 0 0-4-4v4z"/>', "restore"),
+    "admit": ('<path d="M-5-6l10 6l-10 6z"/>', "admit inputs from outside"),
+    "record": ('<rect x="-4" y="-4" width="8" height="8"/>', "record a row"),
 }
-_KEY: tuple[tuple[MarkKind, str], ...] = (
-    ("feed", "feed: fit its inputs"),
-    ("read", "read: its outputs"),
-    ("solve", "solve an algebraic loop"),
-    ("save", "save"),
-    ("restore", "restore"),
-    ("admit", "admit inputs from outside"),
-    ("record", "record a row"),
-)
+"""The shape of each mark around its place, and its meaning."""
+_ARROWS = {"flow": "a sample of a step that is made", "flow past": "extrapolated from the past"}
 
 
 def timeline_section(root: PlanTree, name: str) -> str:
@@ -60,26 +53,23 @@ def timeline_section(root: PlanTree, name: str) -> str:
     dense = " dense" if len(made.arrows) > DENSE else ""
     kinds = {frame.kind for frame in made.frames}
     again = ""
-    if "sweep" in kinds:
-        again = " Of an iteration (↻) two sweeps are drawn: the second knows where the first one ended."
+    if "iteration" in kinds:
+        again = " Of a loop (↻) two iterations are drawn: the second knows where the first one ended."
     elif "repeat" in kinds:
         again = " What is in a loop (↻) is drawn as it is the first time."
-    height, out = f"{made.height:g}", made.left_out
-    rest = f'<p class="note">{out} more lanes are not drawn.</p>' if out else ""
+    key = note(
+        "Left to right in the order of the plan; what stands in one shaded column may run side by side. Each"
+        " bar is a step, with its simulated length. Arrows are samples: solid where the source has made the"
+        f" step already, dashed where its past is extrapolated. Point at anything for its words.{again}"
+    )
+    rest = note(f"{made.left_out} more lanes are not drawn.") if made.left_out else ""
     lanes = (
-        f'<svg class="lanes{dense}" width="{made.width:g}" height="{height}" role="img" '
+        f'<svg class="lanes{dense}" width="{made.width:g}" height="{made.height:g}" role="img" '
         f'aria-label="timeline of one macro step">{lane_elements(made)}</svg>'
     )
-    labels = f'<div class="names" style="height:{height}px">{_lane_names(made)}</div>'
-    return (
-        '<section id="timeline"><h2>One macro step, as planned</h2>'
-        '<p class="note">Left to right in the order of the plan; what stands in one shaded column may run'
-        " side by side. Each bar is a step, with its simulated length. Arrows are samples:"
-        " solid where the source has made the step already, dashed where its past is extrapolated. Point at"
-        f" anything for its words.{again}</p>"
-        f'{_legend_list(made)}<div class="timeline">{labels}'
-        f'<div class="scroll">{lanes}</div></div>{rest}</section>'
-    )
+    names = f'<div class="names" style="height:{made.height:g}px">{_lane_names(made)}</div>'
+    picture = f'<div class="timeline">{names}<div class="scroll">{lanes}</div></div>'
+    return section("timeline", "One macro step, as planned", key + _legend_list(made) + picture + rest)
 
 
 def lane_elements(made: Schedule) -> str:
@@ -122,12 +112,9 @@ def _bar_svg(bar: Bar) -> str:
     height = LANE - 12
     top = bar.lane.middle - height / 2
     kind = "bar level" if bar.lane.level else "bar"
-    fits = len(bar.label) * SIGN < bar.width - 8
-    label = (
-        f'<text x="{bar.x + bar.width / 2:g}" y="{bar.lane.middle + 4:g}">{esc(bar.label)}</text>'
-        if fits
-        else ""
-    )
+    label = ""
+    if len(bar.label) * SIGN < bar.width - 8:
+        label = _text_svg(bar.x + bar.width / 2, bar.lane.middle + 4, bar.label)
     return (
         f'<g class="{kind}"><title>{esc(bar.words)}</title><rect x="{bar.x:g}" y="{top:g}" '
         f'width="{max(bar.width, 2):g}" height="{height}" rx="3"/>{label}</g>'
@@ -160,32 +147,39 @@ def _arrow_svg(arrow: Arrow) -> str:
     turn = min(5.0, x1 - x0, abs(y1 - y0) / 2)
     line = f"M{x0:g} {y0:g}H{x1 - turn:g}Q{x1:g} {y0:g} {x1:g} {y0 + turn * side:g}V{y1:g}"
     head = f"M{x1 - 3:g} {y1 - 4 * side:g}L{x1:g} {y1:g}L{x1 + 3:g} {y1 - 4 * side:g}"
-    kind = "flow past" if arrow.past else "flow"
     how = "extrapolated from its past" if arrow.past else "as it is known by now"
     said = f"{arrow.source.path or 'from outside'} → {arrow.target.path}: {how}"
+    ends = f'data-from="{esc(arrow.source.path)}" data-to="{esc(arrow.target.path)}"'
     return (
-        f'<g class="{kind}" data-from="{esc(arrow.source.path)}" data-to="{esc(arrow.target.path)}">'
+        f'<g class="{_arrow_kind(arrow)}" {ends}>'
         f'<title>{esc(said)}</title><path d="{line}"/><path class="tip" d="{head}"/></g>'
     )
 
 
-def _mark_shape(kind: MarkKind, x: float, y: float) -> str:
-    spots = {"a": x - 5, "b": y - 5, "c": x - 6, "d": x - 4, "e": y - 4, "t": y - 6, "x": x, "y": y}
-    return _SHAPES[kind].format(**{name: f"{value:g}" for name, value in spots.items()})
+def _arrow_kind(arrow: Arrow) -> str:
+    return "flow past" if arrow.past else "flow"
 
 
 def _mark_svg(mark: TimelineMark) -> str:
-    shape = _mark_shape(mark.kind, mark.x, mark.y)
-    return f'<g class="mark {mark.kind}"><title>{esc(mark.words)}</title>{shape}</g>'
+    place = f'transform="translate({mark.x:g} {mark.y:g})"'
+    return f'<g class="mark {mark.kind}" {place}><title>{esc(mark.words)}</title>{_MARKS[mark.kind][0]}</g>'
 
 
 def legend_entries(made: Schedule) -> Iterator[tuple[int, str, str]]:
     """Yield each sign that is used: its width in pixels, 16 high, the elements of an SVG, and its meaning."""
     yield 26, '<g class="bar"><rect x="1" y="2" width="24" height="12" rx="3"/></g>', "step"
     used = {mark.kind for mark in made.marks}
-    for kind, label in _KEY:
+    for kind, (shape, label) in _MARKS.items():
         if kind in used:
-            yield 16, f'<g class="mark {kind}">{_mark_shape(kind, 8, 8)}</g>', label
+            yield 16, f'<g class="mark {kind}" transform="translate(8 8)">{shape}</g>', label
+    flows = {_arrow_kind(arrow) for arrow in made.arrows}
+    for flow, label in _ARROWS.items():
+        if flow in flows:
+            yield (
+                26,
+                f'<g class="{flow}"><path d="M1 8H24"/><path class="tip" d="M20 5l4 3l-4 3"/></g>',
+                label,
+            )
 
 
 def _legend_list(made: Schedule) -> str:
@@ -203,19 +197,8 @@ NAMES = 26
 EDGE, ROW = 8, 22
 """Pixels around the picture, and of a row of the key."""
 
-_HERE = Path(__file__).parent
 _COLOUR = re.compile(r"(--[\w-]+):\s*([^;]+);")
 _USED = re.compile(r"var\((--[\w-]+)\)")
-_OWN = """
-svg { font-family: system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
-.paper { fill: #fff; }
-.name { fill: var(--ink); font-size: 13px; } .name.head { font-weight: 620; }
-.key text { fill: var(--soft); font-size: 12px; }
-"""
-_ARROWS = (
-    (False, "flow", "a sample of a step that is made"),
-    (True, "flow past", "extrapolated from the past"),
-)
 
 
 def write_timeline_svg(root: PlanTree, name: str, path: Path | str) -> None:
@@ -226,7 +209,7 @@ def write_timeline_svg(root: PlanTree, name: str, path: Path | str) -> None:
 
 
 def check_svg_ending(file: Path) -> None:
-    """Refuse what is no SVG."""
+    """Refuse what is not an SVG."""
     if file.suffix.lower() != ".svg":
         hint = f"`{file.with_suffix('.svg').name}`; a browser or Inkscape turns it into other formats"
         raise FileError(f"a plan is not drawn as `{file.name}`", str(file), "a file that ends in .svg", hint)
@@ -242,10 +225,9 @@ def timeline_svg(root: PlanTree, name: str) -> str:
         made.arrows.clear()
     names = "".join(_lane_name_svg(lane) for lane in made.lanes)
     signs, below = _legend_svg(made, across)
-    lines = _omission_lines(made, dense)
-    words = "".join(
-        f'<text x="{EDGE}" y="{below + ROW * n + 15}">{esc(t)}</text>' for n, t in enumerate(lines)
-    )
+    lines = [f"{made.left_out} more lanes are not drawn"] if made.left_out else []
+    lines += ["more arrows than can be told apart: none is drawn"] if dense else []
+    words = "".join(_text_svg(EDGE, below + ROW * n + 15, line) for n, line in enumerate(lines))
     height = EDGE + made.height + below + ROW * len(lines) + EDGE
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{across:g}" height="{height:g}" '
@@ -259,10 +241,9 @@ def timeline_svg(root: PlanTree, name: str) -> str:
 
 def svg_style() -> str:
     """Return the style of the page's timeline with its light colours put in: few programs know variables."""
-    page = (_HERE / "page.css").read_text(encoding="utf-8")
+    page = template("page.css")
     colours = dict(_COLOUR.findall(page[: page.index("}")]))
-    own = _OWN + (_HERE / "timeline.css").read_text(encoding="utf-8")
-    return _USED.sub(lambda found: colours[found[1]], own)
+    return _USED.sub(lambda found: colours[found[1]], template("svg.css") + template("timeline.css"))
 
 
 def _lane_name_svg(lane: Lane) -> str:
@@ -279,18 +260,10 @@ def _name_width(lane: Lane) -> float:
     return 12 * lane.depth + LETTER * (1.3 if lane.level else 1.15) * len(_shorten_name(lane.name))
 
 
-def _legend_signs(made: Schedule) -> Iterator[tuple[int, str, str]]:
-    yield from legend_entries(made)
-    for past, kind, label in _ARROWS:
-        if any(arrow.past is past for arrow in made.arrows):
-            tip = '<path class="tip" d="M20 5l4 3l-4 3"/>'
-            yield 26, f'<g class="{kind}"><path d="M1 8H24"/>{tip}</g>', label
-
-
 def _legend_svg(made: Schedule, across: float) -> tuple[str, int]:
     """Return the meaning of all signs, in as many rows as they need, and where they end."""
     found, x, y = [], float(EDGE), 6
-    for width, sign, label in _legend_signs(made):
+    for width, sign, label in legend_entries(made):
         needed = width + 6 + LETTER * len(label) + 14
         if x > EDGE and x + needed > across:
             x, y = float(EDGE), y + ROW
@@ -298,8 +271,3 @@ def _legend_svg(made: Schedule, across: float) -> tuple[str, int]:
         found.append(f'<g transform="translate({x:g} {y})">{sign}{text}</g>')
         x += needed
     return "".join(found), y + ROW
-
-
-def _omission_lines(made: Schedule, dense: bool) -> list[str]:
-    lines = [f"{made.left_out} more lanes are not drawn"] if made.left_out else []
-    return lines + (["more arrows than can be told apart: none is drawn"] if dense else [])

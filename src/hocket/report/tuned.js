@@ -2,6 +2,7 @@
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const COUNT = DATA.numbers.length ? DATA.numbers[0].length : 0;
 const FRONT = new Set(DATA.front), OUTSIDE = new Set(DATA.outside);
+document.getElementById("beyond").hidden = !OUTSIDE.size;
 const LINES = 40; // of a difference
 let plane = null, x = null, y = null, pointed = null, chosen = null;
 

@@ -1,27 +1,38 @@
-"""The lines of a scenario that change at each of many points, without writing each of them out.
+"""The page of a search: its candidates and Pareto front, the proposal, and the lines that change for each.
 
-In:  a TuningResult, the Experiment it is about, the numbers of points
-Out: changes per point; None where a point is no coupling
-
-Choices that touch different lines are looked at one by one, those that share lines together; some points are
-written out to see that this is right, and all of them where it is not.
+In:  a TuningResult, and the Experiment it is about
+Out: the page as text, or written to a file
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from hocket.errors import HocketError, count
 from hocket.files.atomic_files import write_text
-from hocket.files.toml.line_changes import LineChange, line_changes, scenario_tables
+from hocket.files.toml.line_changes import LineChange, changes_in_text, line_changes, scenario_tables
 from hocket.model.experiment import Experiment
-from hocket.report.markup import esc, html_page, html_table, page_footer, prose
+from hocket.report.markup import (
+    bullets,
+    card_section,
+    esc,
+    html_page,
+    html_table,
+    json_numbers,
+    json_script,
+    note,
+    page_footer,
+    page_header,
+    section,
+    template,
+    verdict_card,
+)
 from hocket.search.tune.choices import apply_choices
 from hocket.search.tune.space import Point
 from hocket.search.tune.tuning_result import TuningResult, reason
@@ -36,7 +47,11 @@ _RANK = {"step": 0, "orchestrator": 1, "extrapolation": 2}
 
 
 def changed_lines(tuned: TuningResult, experiment: Experiment, shown: Sequence[int]) -> list[PointChanges]:
-    """Return what changes at each of some points."""
+    """Return what changes at each of some points; None where a point is not a coupling.
+
+    Choices that touch different lines are looked at one by one, those that share lines together; some points
+    are written out to see that this is right, and all of them where it is not.
+    """
     before = scenario_tables(experiment)
     variables = tuned.space.variables
 
@@ -50,63 +65,42 @@ def changed_lines(tuned: TuningResult, experiment: Experiment, shown: Sequence[i
             return None
         return tuple(line_changes(before, scenario_tables(replace(experiment, composite=made))))
 
-    whole = tuple(range(len(variables)))
-    groups = _independent_groups(tuned, changes_for, len(shown))
-    sample = list(dict.fromkeys((*tuned.front[:SEEN], *shown[:: max(1, len(shown) // SEEN)])))
-    apart = groups is not None and all(
-        _join_changes(changes_for, groups, tuned.points[k])
-        == _sort_changes(changes_for(whole, tuned.points[k]))
-        for k in sample
-    )
-    return [
-        _join_changes(changes_for, groups, tuned.points[k])
-        if apart and groups
-        else _sort_changes(changes_for(whole, tuned.points[k]))
-        for k in shown
-    ]
+    def changes_at(k: int, groups: Sequence[VariableGroup]) -> PointChanges:
+        """Return the changes at a point: the outermost table first, in it steps before algorithms."""
+        found: list[LineChange] = []
+        for group in groups:
+            some = changes_for(group, tuple(tuned.points[k][n] for n in group))
+            if some is None:
+                return None
+            found += some
+        return tuple(sorted(found, key=lambda each: (each.table, _RANK.get(each.key, 3))))
+
+    whole = [tuple(range(len(variables)))]
+    groups = _independent_groups(tuned, changes_for)
+    sample = dict.fromkeys((*tuned.front[:SEEN], *shown[:: max(1, len(shown) // SEEN)]))
+    work = sum(math.prod(len(variables[n]) for n in group) for group in groups)
+    apart = work < len(shown) and all(changes_at(k, groups) == changes_at(k, whole) for k in sample)
+    return [changes_at(k, groups if apart else whole) for k in shown]
 
 
 def _independent_groups(
-    tuned: TuningResult, of: Callable[[VariableGroup, Point], PointChanges], points: int
-) -> list[VariableGroup] | None:
-    """Return variables that share no lines with those of other groups; None: that is not worth it."""
-    sizes = [len(each) for each in tuned.space.variables]
+    tuned: TuningResult, changes_for: Callable[[VariableGroup, Point], PointChanges]
+) -> list[VariableGroup]:
+    """Return variables that share no lines with those of other groups."""
     groups: list[tuple[VariableGroup, set[tuple[str, str]]]] = []
-    for number, size in enumerate(sizes):
-        found = [of((number,), (k,)) for k in range(size)]
+    for number, variable in enumerate(tuned.space.variables):
+        found = [changes_for((number,), (k,)) for k in range(len(variable))]
         keys = {(each.table, each.key) for some in found for each in some or ()}
         mine: VariableGroup = (number,)
         for other, theirs in [each for each in groups if each[1] & keys]:
             groups.remove((other, theirs))
             mine, keys = (*other, *mine), keys | theirs
         groups.append((mine, keys))
-    made = [group for group, _ in groups]
-    work = sum(math.prod(sizes[n] for n in group) for group in made)
-    return made if work < points else None
-
-
-def _join_changes(
-    of: Callable[[VariableGroup, Point], PointChanges], groups: Sequence[VariableGroup], point: Point
-) -> PointChanges:
-    found: list[LineChange] = []
-    for group in groups:
-        some = of(group, tuple(point[n] for n in group))
-        if some is None:
-            return None
-        found += some
-    return _sort_changes(tuple(found))
-
-
-def _sort_changes(found: PointChanges) -> PointChanges:
-    """Return changes in one order: the outermost table first, in it steps, algorithms, extrapolations."""
-    return (
-        None if found is None else tuple(sorted(found, key=lambda each: (each.table, _RANK.get(each.key, 3))))
-    )
+    return [group for group, _ in groups]
 
 
 MOST = 20_000
 """Points on a page."""
-DIGITS = 6
 
 
 def shown_points(tuned: TuningResult) -> list[int]:
@@ -118,19 +112,19 @@ def shown_points(tuned: TuningResult) -> list[int]:
     return sorted({*finite[::every], *tuned.front})
 
 
-@dataclass(frozen=True, eq=False)
-class _ChangedLines:
-    """The changed lines of many points, each line kept once."""
-
-    texts: list[tuple[str, str]]
-    """Table and line, with its sign."""
-    of: list[list[int] | None]
-
-
 def candidate_data(tuned: TuningResult, experiment: Experiment, shown: Sequence[int]) -> dict[str, Any]:
     """Return what the script draws: numbers and choices by column, lines once."""
     place = {k: number for number, k in enumerate(shown)}
-    lines = _index_lines(tuned, experiment, shown)
+    lines: dict[tuple[str, str], int] = {}
+    """Table and line with its sign, each once, and its number."""
+    changes = [
+        None
+        if found is None
+        else [
+            lines.setdefault((each.table, line), len(lines)) for each in found for line in each.diff_lines()
+        ]
+        for found in changed_lines(tuned, experiment, shown)
+    ]
     return {
         "objectives": [
             {"name": each.name, "words": each.words, "goal": number < tuned.goals, "limit": each.limit}
@@ -140,35 +134,54 @@ def candidate_data(tuned: TuningResult, experiment: Experiment, shown: Sequence[
             {"name": each.name, "words": each.words, "values": _numeric_values(each.values)}
             for each in tuned.space.variables
         ],
-        "numbers": [[_round_finite(tuned.numbers[k][n]) for k in shown] for n in range(len(tuned.wanted))],
+        "numbers": [json_numbers(tuned.numbers[k][n] for k in shown) for n in range(len(tuned.wanted))],
         "choices": [[tuned.points[k][n] for k in shown] for n in range(len(tuned.space.variables))],
         "outside": [number for number, k in enumerate(shown) if not math.isfinite(tuned.costs[k][0])],
         "front": [place[k] for k in tuned.front],
         "proposed": place[tuned.front[tuned.knee]] if tuned.front else None,
-        "now": [_round_finite(value) for value in tuned.now],
-        "lines": lines.texts,
-        "changes": lines.of,
+        "now": json_numbers(tuned.now),
+        "lines": list(lines),
+        "changes": changes,
     }
 
 
-def _numeric_values(values: Sequence[Any]) -> list[float] | None:
+def _numeric_values(values: Sequence[Any]) -> list[float | None] | None:
     plain = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values)
-    return [float(f"{each:.{DIGITS}g}") for each in values] if plain else None
+    return json_numbers(values) if plain else None
 
 
-def _round_finite(value: float) -> float | None:
-    return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+@dataclass(frozen=True, eq=False)
+class FrontRow:
+    """A row of the front: why, and what changes for it."""
+
+    row: int
+    proposed: bool
+    why: str
+    before: Experiment
+    after: Experiment
+    text: str | None
+    """Of the file that was tuned; None: it is not a TOML file."""
+    changed: tuple[LineChange, ...]
 
 
-def _index_lines(tuned: TuningResult, experiment: Experiment, shown: Sequence[int]) -> _ChangedLines:
-    known: dict[tuple[str, str], int] = {}
-    of: list[list[int] | None] = []
-    for found in changed_lines(tuned, experiment, shown):
-        lines = (
-            None if found is None else [(each.table, line) for each in found for line in each.diff_lines()]
-        )
-        of.append(None if lines is None else [known.setdefault(line, len(known)) for line in lines])
-    return _ChangedLines(list(known), of)
+def explain_row(made: TuningResult, experiment: Experiment, row: int) -> FrontRow:
+    """Return what there is to say about a row of the front."""
+    numbers = made.numbers[made.front[row]]
+    goals = slice(made.goals)
+    after = replace(experiment, composite=made.composite_of(row))
+    text = None
+    if experiment.path is not None and experiment.path.suffix.lower() == ".toml":
+        text = experiment.path.read_bytes().decode("utf-8-sig")
+    changed = line_changes(scenario_tables(experiment), scenario_tables(after))
+    return FrontRow(
+        row,
+        row == made.knee,
+        reason(made.wanted[goals], numbers[goals], made.now[goals]),
+        experiment,
+        after,
+        text,
+        tuple(changes_in_text(text, changed) if text is not None else changed),
+    )
 
 
 ROWS, LINES = 40, 24
@@ -182,7 +195,7 @@ SAYS = {
     "by `error`, or by `--verify`.",
     "error": "`error` is predicted with the linear models, over the run that was asked for.",
     "relative": "`relative` is predicted with the linear models, over the run that was asked for.",
-    "measured": "`measured` is the difference to a run with half the steps, which is no bound of the error.",
+    "measured": "`measured` is the difference to a run with half the steps, not a bound of the error.",
 }
 """What numbers can and cannot say (theory, section 1)."""
 
@@ -198,9 +211,6 @@ def tuned_page(tuned: TuningResult, experiment: Experiment | None = None) -> str
     """Return the page as text; `experiment` is the scenario with its name."""
     about = experiment or Experiment(tuned.composite, name="coupling")
     shown = shown_points(tuned)
-    data = json.dumps(candidate_data(tuned, about, shown), separators=(",", ":"), allow_nan=False).replace(
-        "<", "\\u003c"
-    )
     parts = (
         _tuning_header(tuned, about),
         _proposal_section(tuned, about),
@@ -208,7 +218,7 @@ def tuned_page(tuned: TuningResult, experiment: Experiment | None = None) -> str
         _front_section(tuned),
         _meaning_section(tuned),
         page_footer(),
-        f'<script type="application/json" id="data">{data}</script>',
+        json_script(candidate_data(tuned, about, shown)),
     )
     return html_page(f"{about.name}: tuned", parts, ("page.css", "tuned.css"), _SCRIPTS)
 
@@ -224,43 +234,31 @@ def _tuning_header(tuned: TuningResult, experiment: Experiment) -> str:
     ]
     if tuned.stop is not None:
         said.append(f"for a run of {float(tuned.stop):g} s")
-    title = f'<p class="brand">hocket tune</p><h1>{esc(experiment.name)}</h1>'
-    return f'<header>{title}<p class="sub">{esc(" · ".join(said))}</p></header>'
+    return page_header("hocket tune", experiment.name, said)
 
 
 def _proposal_section(tuned: TuningResult, experiment: Experiment) -> str:
     if not tuned.front:
-        return '<section class="cards"><article class="card bad wide"><h2>proposal</h2><p class="first">' \
-            "no coupling is within the limits</p></article></section>"  # fmt: skip
-    goals = slice(tuned.goals)
-    why = reason(tuned.wanted[goals], tuned.numbers[tuned.front[tuned.knee]][goals], tuned.now[goals])
-    found = line_changes(
-        scenario_tables(experiment),
-        scenario_tables(replace(experiment, composite=tuned.composite_of(tuned.knee))),
-    )
-    what = f"change {count(len(found), 'line')} of the scenario" if found else "it is the coupling of now"
-    said = "".join(f"<li>{esc(each)}</li>" for each in (what, *tuned.notes))
-    return (
-        '<section class="cards" aria-label="proposal"><article class="card ok wide"><h2>proposed: row '
-        f'{tuned.knee} of the front</h2><p class="first"><span class="sign" aria-hidden="true">✓</span>'
-        f"<span>{esc(why)}</span></p><ul>{said}</ul>{_diff_html(found)}</article></section>"
-    )
+        card = verdict_card("proposal", "bad", "no coupling is within the limits", wide=True)
+        return card_section("proposal", [card])
+    row = explain_row(tuned, experiment, tuned.knee)
+    lines = count(len(row.changed), "line")
+    what = f"change {lines} of the scenario" if row.changed else "it is the coupling of now"
+    spans = [f'<span class="{kind}">{esc(line)}</span>' for kind, line in diff_lines(row.changed)]
+    if len(spans) > LINES:
+        spans = [*spans[:LINES], f'<span class="table">and {len(spans) - LINES} lines more</span>']
+    diff = f'<pre class="diff">{chr(10).join(spans)}</pre>' if spans else ""
+    title, notes = f"proposed: row {tuned.knee} of the front", (what, *tuned.notes)
+    return card_section("proposal", [verdict_card(title, "ok", row.why, notes, diff, wide=True)])
 
 
-def _diff_html(found: Sequence[LineChange]) -> str:
-    rows: list[str] = []
-    header = ""
-    for change in found:
-        if change.table != header:
-            header = change.table
-            rows.append(f'<span class="table">[{esc(header)}]</span>')
-        rows += [
-            f'<span class="{"dropped" if line[0] == "-" else "added"}">{esc(line)}</span>'
-            for line in change.diff_lines()
-        ]
-    if len(rows) > LINES:
-        rows = [*rows[:LINES], f'<span class="table">and {len(rows) - LINES} lines more</span>']
-    return f'<pre class="diff">{chr(10).join(rows)}</pre>' if rows else ""
+def diff_lines(changes: Iterable[LineChange]) -> Iterator[tuple[Literal["table", "dropped", "added"], str]]:
+    """Yield the lines that change under the headers of their tables, and the kind of each."""
+    for table, some in groupby(changes, lambda each: each.table):
+        if table:
+            yield "table", f"[{table}]"
+        for line in (line for each in some for line in each.diff_lines()):
+            yield "dropped" if line[0] == "-" else "added", line
 
 
 def _scatter_section(tuned: TuningResult, shown: Sequence[int]) -> str:
@@ -273,32 +271,16 @@ def _scatter_section(tuned: TuningResult, shown: Sequence[int]) -> str:
         said.append(f"{count(none, 'coupling')} without numbers: not drawn.")
     if len(shown) < len(tuned.points) - none:
         said.append(f"Of the others {len(shown):,} are drawn, the whole front among them.")
-    outside = any(not math.isfinite(tuned.costs[k][0]) for k in shown)
-    beyond = '<li><i class="dot outside"></i>beyond a limit</li>' if outside else ""
-    return (
-        f'<section id="judged"><h2>What was judged</h2><p class="note">{esc(" ".join(said))}</p>'
-        '<div class="tools"><label>across <select id="across"></select></label>'
-        '<label>up <select id="up"></select></label><label>shade <select id="shade"></select></label>'
-        '<button type="button" id="near">the front</button>'
-        '<button type="button" id="far">everything</button></div>'
-        '<ul class="key"><li><i class="dot judged"></i>judged</li>'
-        f'{beyond}<li><i class="dot front"></i>front</li>'
-        '<li><i class="dot proposed"></i>proposed</li>'
-        '<li><i class="star">★</i>now</li></ul>'
-        '<div class="beside scatter"><div id="plane" tabindex="0" role="application" '
-        'aria-label="couplings; arrow keys walk along the front"><canvas></canvas><svg></svg>'
-        '<div id="tip" hidden></div></div><aside id="chosen" aria-live="polite"></aside></div></section>'
-    )
+    return section("judged", "Candidates", note(" ".join(said)) + template("scatter.html"))
 
 
 def _front_section(tuned: TuningResult) -> str:
     rows: list[dict[str, object]] = [
         {**row, "": "proposed" if number == tuned.knee else ""} for number, row in enumerate(tuned.rows())
     ]
-    return f'<section id="front"><h2>The front</h2>{html_table(rows, ROWS)}</section>' if rows else ""
+    return section("front", "Pareto front", html_table(rows, ROWS))
 
 
 def _meaning_section(tuned: TuningResult) -> str:
     said = [SAYS[name] for each in tuned.wanted if (name := each.name.partition(":")[0]) in SAYS]
-    items = "".join(f"<li>{prose(each)}</li>" for each in said)
-    return f'<section><h2>What the numbers say</h2><ul class="notes">{items}</ul></section>' if said else ""
+    return section("meaning", "What the numbers say", bullets(said, "notes"))

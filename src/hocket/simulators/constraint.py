@@ -176,9 +176,9 @@ class CouplerSimulator:
         """Improve what was given by what the equations are short of."""
         if h == 0.0:
             return t
-        ahead = shift_origin(list(u), h)
+        ahead = shift_origin(u, h)
         slopes = dict(zip(self.read, _floats_or_rows(ahead[1]), strict=False)) if len(ahead) > 1 else {}
-        middle = self._values_by_path(shift_origin(list(u), 0.5 * h)[0]) if self.model.middle else {}
+        middle = self._values_by_path(shift_origin(u, 0.5 * h)[0]) if self.model.middle else {}
         s = np.array(self.model.sigma(self._values_by_path(ahead[0]), slopes, middle), dtype=float)
         given = np.array(ahead[0][len(self.read) :], dtype=float)
         part = 1.0 if self.model.over is None else self.model.over / h

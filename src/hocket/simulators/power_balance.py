@@ -17,19 +17,11 @@ import numpy as np
 from hocket.errors import SimulatorError
 from hocket.model.extrapolators import shift_origin, value_at
 from hocket.model.ports import Port
-from hocket.model.protocols import (
-    Array,
-    EarlyReturnSimulator,
-    InitialisationSimulator,
-    PreferredStepSimulator,
-    RunEndSimulator,
-    StoredEnergySimulator,
-    TextSimulator,
-)
+from hocket.model.protocols import Array, TextSimulator
 from hocket.simulators.ode import Ode
 from hocket.simulators.solvers import Equation
 from hocket.simulators.state_space import StateSpace, StateSpaceSimulator
-from hocket.simulators.wrappers.emulation import LiveWrapper
+from hocket.simulators.wrappers.emulation import UNCHANGED, LiveWrapper
 
 Curves: TypeAlias = list[list[float]]
 """One signal per bond, each in powers of time."""
@@ -67,15 +59,7 @@ class BalancedSimulator(LiveWrapper):
 
     def __init__(self, recipe: Any):
         """Open the model of a `Balanced`, whose module imports this one."""
-        super().__init__(
-            recipe.model,
-            RunEndSimulator,
-            EarlyReturnSimulator,
-            InitialisationSimulator,
-            PreferredStepSimulator,
-            TextSimulator,
-            StoredEnergySimulator,
-        )
+        super().__init__(recipe.model, *UNCHANGED, TextSimulator)
         self.plain = self.inner
         self.recipe = recipe
         self.seats: tuple[Seat, ...] = recipe.seats

@@ -194,7 +194,7 @@ class StateSpaceSimulator:
         maps = self.maps(length, len(u) - 1)
         for k in range(count):
             used = maps if maps.first is None or self.last_h == length else maps.first
-            coefficients = shift_origin(list(u), k * length)
+            coefficients = shift_origin(u, k * length)
             self.z = apply_matrix(used.Phi, self.z)
             for Gamma, c in zip(used.Gamma, coefficients, strict=True):
                 self.z = apply_matrix(Gamma, c, self.z)
@@ -202,7 +202,7 @@ class StateSpaceSimulator:
             if self.micro is not None:
                 done = k + 1 == count
                 end = h if done else (k + 1) * length
-                self.micro(t + end, self._outputs_at(value_at(list(u), end)))
+                self.micro(t + end, self._outputs_at(value_at(u, end)))
         return t + h
 
     def output(self, t: float, u: Array) -> Array:

@@ -13,8 +13,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from hocket import plan
-from hocket.plan.instructions import Place, Spot, named_simulators
-from hocket.plan.plan import describe_instruction
+from hocket.plan.instructions import Place, Spot, describe_instruction, named_simulators
 from hocket.plan.verify.level_facts import LevelFacts
 
 

@@ -12,8 +12,7 @@ from fractions import Fraction
 from hocket import plan
 from hocket.coupling.feedthrough import Node
 from hocket.model.composite import as_level
-from hocket.plan.instructions import WHOLE, Place, Spot, with_places
-from hocket.plan.plan import join_names
+from hocket.plan.instructions import WHOLE, Place, Spot, join_names, with_places
 from hocket.plan.verify.body_faults import (
     Finding,
     are_uniform,

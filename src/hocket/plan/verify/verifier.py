@@ -12,8 +12,8 @@ from fractions import Fraction
 from hocket.coupling.feedthrough import Node
 from hocket.coupling.wiring import OWN
 from hocket.model.scenario import Scenario
-from hocket.plan.instructions import Body, Step, tries, walk
-from hocket.plan.plan import Plan, describe_instruction
+from hocket.plan.instructions import Body, Step, describe_instruction, tries, walk
+from hocket.plan.plan import Plan
 from hocket.plan.verify.level_facts import LevelFacts, OutputValues, Time
 from hocket.plan.verify.reader import PlanReader
 from hocket.plan.verify.violations import Violation

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hocket.errors import Fault, suggest_nearest
-from hocket.plan.instructions import Spot
-from hocket.plan.plan import describe_instruction
+from hocket.plan.instructions import Spot, describe_instruction
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,19 +18,15 @@ from hocket.model.clock import Duration, format_duration
 from hocket.model.protocols import (
     Array,
     Capabilities,
-    EarlyReturnSimulator,
-    InitialisationSimulator,
     Model,
-    PreferredStepSimulator,
     RollbackSimulator,
-    RunEndSimulator,
     Simulator,
-    StoredEnergySimulator,
     can_roll_back,
     declared_energy,
 )
 from hocket.simulators.recipes import positive_duration
 from hocket.simulators.wrappers.emulation import (
+    UNCHANGED,
     Emulating,
     LiveWrapper,
     check_wrapped,
@@ -99,15 +95,7 @@ class _SlopeSimulator(LiveWrapper):
     """What both ways share: all but the slope is done by the one inside."""
 
     def __init__(self, recipe: Sloped):
-        super().__init__(
-            recipe.model,
-            RunEndSimulator,
-            EarlyReturnSimulator,
-            InitialisationSimulator,
-            PreferredStepSimulator,
-            StoredEnergySimulator,
-            RollbackSimulator,
-        )
+        super().__init__(recipe.model, *UNCHANGED, RollbackSimulator)
         self.jumps = [number for number, port in enumerate(recipe.outputs) if port.discrete]
 
     def _zero_jumps(self, slope: list[float]) -> Array:

@@ -20,8 +20,11 @@ from hocket.model.ports import Port
 from hocket.model.protocols import (
     Array,
     EarlyReturnSimulator,
+    InitialisationSimulator,
     Model,
+    PreferredStepSimulator,
     RunEndSimulator,
+    StoredEnergySimulator,
     hand_on,
     is_model,
     period_of,
@@ -30,6 +33,8 @@ from hocket.model.protocols import (
 
 SETTINGS = (RunEndSimulator, EarlyReturnSimulator)
 """What engines may set on a simulator before it starts."""
+UNCHANGED = (*SETTINGS, InitialisationSimulator, PreferredStepSimulator, StoredEnergySimulator)
+"""What a wrapper shows as it is where its steps are those of the simulator inside."""
 
 
 class ModelWrapper:
@@ -124,4 +129,4 @@ def outputs_of(simulator: Any, t: float, u: Array) -> list[float]:
 
 def shift_inputs(u: Array, s: float) -> Array:
     """Return the coefficients of the same inputs in powers of the time since s later."""
-    return u if s == 0.0 or len(u) == 1 else np.array(shift_origin(list(u), s))
+    return u if s == 0.0 or len(u) == 1 else np.array(shift_origin(u, s))

@@ -162,7 +162,7 @@ class _SubstepSimulator(LiveWrapper):
     def _substep_inputs(self, u: Array, s: float) -> Array:
         """Return the inputs of a sub-step that begins s after the step."""
         if self.holds and len(u) > 1:
-            return np.array([value_at(list(u), s + 0.5 * self.h)])
+            return np.array([value_at(u, s + 0.5 * self.h)])
         return shift_inputs(u, s)
 
     def _point_inputs(self, u: Array) -> Array:

@@ -195,7 +195,7 @@ class ProbeBench:
         self.lasted = time.perf_counter() - clock
         if reached < t + h - 1e-9 * h:
             raise ShortStep(t, t + h, reached)
-        return np.array(simulator.output(t + h, np.array(shift_origin(list(u), h))), dtype=float)
+        return np.array(simulator.output(t + h, np.array(shift_origin(u, h))), dtype=float)
 
     def walk(
         self, simulator: Any, count: int, first: int = 0, parts: int = 1, u: Inputs | None = None

@@ -51,7 +51,7 @@ def check_input_derivatives(bench: ProbeBench) -> Found:
         with bench.simulator() as simulator:
             for n in range(few * parts):
                 begin, h = n * bench.h / parts, bench.h / parts
-                u = np.array(shift_origin(list(curve), begin + at * h))[:rows]
+                u = np.array(shift_origin(curve, begin + at * h))[:rows]
                 seen.append(bench.step(simulator, bench.t0 + begin, h, u))
         return np.array(seen)[parts - 1 :: parts]
 

@@ -1,0 +1,94 @@
+"""hocket export, plot and report: what was recorded, for other programs and for people.
+
+In:  a run folder
+Out: a CSV or Parquet file, a picture, an HTML page that needs nothing else
+"""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+from hocket.cli.options import RunFolder, argument, flag, option
+from hocket.cli.output_files import check_file, check_picture, print_written, with_size
+from hocket.cli.terminal import print_err
+from hocket.errors import FileError
+from hocket.files.error_estimate import add_bands, read_estimate
+from hocket.files.plotting import save_figure
+from hocket.files.run_folder import REPORT, open_run
+
+
+def export(
+    run: RunFolder,
+    file: Annotated[Path, argument("FILE", "Ends in .csv or .parquet.")],
+    ports: Annotated[
+        list[str] | None, option("PATTERN", "A port, or several with * and ?; may be repeated.")
+    ] = None,
+) -> None:
+    """Write the rows of a run as CSV or Parquet, time first.
+
+    Examples:
+        hocket export runs/car-001 car.csv --ports 'axle.*' --ports body.v
+    """
+    opened = open_run(run)
+    writers = {".csv": opened.to_csv, ".parquet": opened.to_parquet}
+    kind = file.suffix.lower()
+    if kind not in writers:
+        raise FileError(f"cannot write a `{kind}` file", str(file), "a name that ends in .csv or .parquet")
+    check_file(file)
+    writers[kind](file, ports or None)
+    print_written(file)
+
+
+def plot(
+    run: RunFolder,
+    ports: Annotated[
+        list[str] | None, argument("[PORTS]...", "What to draw, with * and ?; none: everything.")
+    ] = None,
+    out: Annotated[Path | None, option("PNG", "The picture (png, svg, pdf); default: RUN.png here.")] = None,
+) -> None:
+    """Draw the ports of a run over time, one axes per unit.
+
+    Where the global error was estimated (`hocket run --trust`, `hocket check RUN`) there are error bands.
+
+    Examples:
+        hocket plot runs/car-001 'axle.*' --out axle.png
+    """
+    opened = open_run(run)
+    picture = out or Path(f"{opened.path.name}.png")
+    check_picture(picture)
+    drawn = opened.plot(*(ports or ()))
+    try:
+        if estimate := read_estimate(opened.path):
+            add_bands(drawn, [opened[port] for port in opened.select(ports or None)], estimate)
+    except FileError as error:
+        print_err(f"without bands: {error.faults[0].what}")
+    save_figure(drawn, picture)
+    print_written(picture)
+
+
+def report(
+    run: RunFolder,
+    output: Annotated[
+        Path | None, option("FILE", "The page; default: RUN/report.html.", "--output", "--out", "-o")
+    ] = None,
+    show: Annotated[bool, flag("--open", "Open it in the browser.")] = False,
+) -> None:
+    """Write one page about a run: verdict, ports with error bands, levels, timeline, tables.
+
+    The page holds all it needs and can be sent to others. Bands are drawn where errors were estimated, by
+    hocket check RUN or hocket run --trust. A run that failed or was stopped gets its page too.
+
+    Examples:
+        hocket report runs/car-001 --open
+    """
+    from hocket.report.page import write_report
+
+    opened = open_run(run)
+    target = output or (run if run.is_dir() else run.parent) / REPORT
+    check_file(target)
+    write_report(opened, target)
+    print_written(with_size(target))
+    if show and not webbrowser.open(target.resolve().as_uri()):
+        print_err("no browser could be opened")
