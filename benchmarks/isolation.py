@@ -22,7 +22,7 @@ from hocket.engine.initialise import initialise
 from hocket.engine.native.engine import NativeEngine
 from hocket.engine.opening import open_level
 from hocket.planning.prepare import prepare_composite
-from hocket.planning.tree import clock_of, make_blueprint
+from hocket.planning.tree import build_tree, clock_of
 from hocket.simulators.fmu.recipe import Fmu
 
 STEPS = 2_000 if "--quick" in sys.argv else 20_000
@@ -34,7 +34,7 @@ def native(path: Path, count: int, isolate: bool) -> tuple[Callable[[], float], 
     names = [f"s{number}" for number in range(count)]
     wires = {f"{name}.u": f"{names[number - 1]}.y" for number, name in enumerate(names)}
     scenario = hk.Scenario({name: Fmu(path, isolate=isolate) for name in names}, wires, record=[])
-    design = make_blueprint(
+    design = build_tree(
         prepare_composite(hk.Composite(scenario, step=1e-3, orchestrator=hk.Jacobi(outputs="stale")))
     )
     level = open_level(design, clock_of(design))

@@ -96,6 +96,12 @@ def list_names(names: Iterable[str], most: int, quote: str = "`") -> str:
     return shown + (f" and {len(known) - most} more" if len(known) > most else "")
 
 
+def join_names(names: Sequence[str], quote: str = "`") -> str:
+    """Return names, quoted, with commas and a last `and`."""
+    quoted = [f"{quote}{name}{quote}" for name in names]
+    return " and ".join(filter(None, (", ".join(quoted[:-1]), *quoted[-1:])))
+
+
 def count(number: int, thing: str) -> str:
     """Return such as `1 step`, `1,000 steps`."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"

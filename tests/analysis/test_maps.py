@@ -103,7 +103,7 @@ def test_what_cannot_vary():
     for name, what in (
         ("pair.third.A[3,1]", "has no entry"),
         ("pair.third.alpha", "has no parameter `alpha`"),
-        ("pair.fourth.k", "leads to no model"),
+        ("pair.fourth.k", "does not lead to a model"),
     ):
         with pytest.raises(ScenarioError, match=what):
             with_values(composite, {name: 1.0})

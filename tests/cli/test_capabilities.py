@@ -235,7 +235,7 @@ def test_equations_between_those_that_cannot_go_back(tmp_path):
     (tmp_path / "mass.py").write_text(MASS)
     file, target = tmp_path / "link.toml", tmp_path / "able.toml"
     file.write_text(LINK)
-    assert "`right` cannot go back" in refused("plan", file)
+    assert "`right` cannot roll back" in refused("plan", file)
     result = invoked("capabilities", file)
     assert result.exit_code == 2
     assert line(result.stdout, "pass modularity", "rollback", "NOT MET").endswith("replay = true")

@@ -231,7 +231,7 @@ def test_ctrl_c_keeps_the_rows(here):
         (("lag.fmu", "--set", "T=3 ms"), ["`T` is '3 ms'", "a number, in s"]),
         (("lag.fmu", "--set", "T"), ["`T` is not a name with a value", "name=value"]),
         (("lag.fmu", "--set", "der_y=1"), ["`der_y` cannot be set"]),
-        (("lag.fmu", "gain.fmu", "--set", "k=3"), ["`k` names no model", "`lag.name`"]),
+        (("lag.fmu", "gain.fmu", "--set", "k=3"), ["`k` does not name a model", "`lag.name`"]),
         (("lag.fmu", "gain.fmu", "--set", "gian.k=3"), ["no model `gian`", "did you mean `gain`?"]),
         (("types.fmu", "--set", "p_enum=hgih"), ["no item `hgih`", "did you mean `high`?"]),
         (

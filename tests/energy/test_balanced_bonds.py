@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import hocket as hk
+from hocket.model.composite import OrchestratorTraits
 from hocket.planning.planner import plan_tree
 from systems import SPRING_MASS, mass, spring
 
@@ -28,6 +29,21 @@ def test_the_unit_of_the_account_is_not_that_of_the_law(unit: str, scale: float)
     assert sum(each["end"] for each in stored.values()) == pytest.approx(0.625, rel=1e-9)
     taken = stored["mass"]["end"] - stored["mass"]["start"]
     assert run.info["bonds"]["joint"]["taken"] == pytest.approx(scale * taken, rel=1e-9)
+
+
+class Together:
+    """An algorithm of somebody else, in which all step together: it says so."""
+
+    traits = OrchestratorTraits("parallel", outputs="consistent")
+
+    def plan(self, scenario: hk.Scenario) -> Any:
+        return hk.Jacobi().plan(scenario)
+
+
+def test_an_algorithm_is_judged_by_what_it_says_of_itself() -> None:
+    bond = hk.Bond("mass.f", "spring.v", balance="energy")
+    ours, theirs = (hk.run(pair(bond, each, energy=1.0), 2) for each in ("jacobi", Together()))
+    assert (ours["mass.v"].values == theirs["mass.v"].values).all()
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ import pytest
 
 import hocket as hk
 from hocket.model.hosts import Hosts, Link
+from hocket.plan import Feed, Read, Solve
+from hocket.plan.instructions import feedback_drives
 from hocket.planning.compiler.distribution import Distribution
-from hocket.planning.cost import plan_cost
+from hocket.planning.cost import Work, plan_cost, plan_work
 from hocket.planning.planner import plan_tree
 from planning.compiler.hosts import chain, scenario
 from systems import ENGINES
@@ -90,8 +92,9 @@ def test_steps_and_values_of_levels():
     told = plan_cost(plan_tree(Distribution("20 ms", "linear").apply(hk.Composite(scenario(), "0.2 s"))))
     assert told.steps == {path: F(10) for path in told.steps}
     assert sorted(told.steps) == ["lab.left_at_lab", "lab.right", "plant.left", "plant.right_at_plant"]
-    # outside 3 values fed and 3 again; plant: 1 value in each small step; lab: 2, and 2 again when consistent
-    assert told.values == 6 + 10 * 1 + 10 * 4
+    # outside 3 values fed and 3 again; plant: 1 value in each small step; lab: 2, 2 again when consistent,
+    # and whenever its outputs are read from outside: after the step, and after the exchange
+    assert told.values == 6 + 10 * 1 + 10 * 4 + 2 * 2
 
 
 def test_rates_and_sweeps_multiply():
@@ -106,3 +109,38 @@ def test_rates_and_sweeps_multiply():
     assert plan_cost(plan_tree(settled), {"": 2.5}).steps == {"left": F(5, 2), "right": F(5, 2)}
     assert plan_cost(plan_tree(swept)).links == ()
     assert plan_cost(plan_tree(swept)).messages(10) == 0
+
+
+def test_an_iteration_of_which_nothing_is_known_makes_two_sweeps():
+    """Steps, values and work are counted by one rule: the second sweep finds that nothing changes."""
+    flat = scenario().with_changes(hosts=None)
+    settled = plan_tree(hk.Composite(flat, "0.1 s", hk.Iterate()))
+    cost = plan_cost(settled)
+    assert cost.steps == {"left": F(2), "right": F(2)}
+    assert plan_work(settled) == Work(float(cost.values) / 0.1, pytest.approx(40))
+    assert plan_work(settled, {"": 5}).steps == pytest.approx(100)
+    assert plan_work(settled, {"": None}) == plan_work(settled)
+
+
+def test_the_work_of_chosen_steps_is_not_known():
+    with pytest.raises(hk.ScenarioError, match="not known before the run"):
+        plan_work(plan_tree(hk.Composite(scenario(), "0.1 s", hk.Adaptive())))
+
+
+def test_turns_are_counted_as_they_are_taken():
+    """Asynchronous simulators send after each of their turns, not once in a step."""
+    made = hk.Composite(scenario(), "0.1 s", hk.Asynchronous({"left": 3, "right": 8}))
+    told, sent, steps, _, _ = counted(made, 1)
+    assert (told.messages(steps), told.bytes(steps)) == sent
+
+
+def test_what_a_solved_loop_takes_from_the_sweep_before_counts():
+    """In a repeated body a Solve feeds its simulators and reads them, as the engine has it."""
+    gain = hk.StateSpace(A=[], B=[], C=[], D=[[0.5]], inputs=["u"], outputs=["y"], x0=[])
+    loop = hk.Scenario({"a": gain, "b": gain}, {"b.u": "a.y", "a.u": "b.y"})
+    wiring = plan_tree(hk.Composite(loop, "0.1 s")).wiring
+    solve = Solve(("a", "b"), ("a.y", "b.y"))
+    assert {(drive.child, drive.port) for drive in feedback_drives((solve,), wiring)} == {(0, 0), (1, 0)}
+    assert not any(feedback_drives((Read("a"), Read("b"), solve), wiring))
+    assert {drive.child for drive in feedback_drives((Feed("b"), solve, Feed("a")), wiring)} == {0, 1}
+    assert not any(feedback_drives((Read("a"), Read("b"), Feed("b")), wiring))

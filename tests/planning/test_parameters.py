@@ -130,9 +130,9 @@ def test_every_fault_at_once(plant):
         "`gain`, a StateSpace, has no parameter `gain`",
         "did you mean `value`?",
         "there is no model `axel`",
-        "`axle.lga.T` leads to no model",
+        "`axle.lga.T` does not lead to a model",
         "did you mean `axle.lag`?",
-        "`T` names no model",
+        "`T` does not name a model",
         "parameters, `axle.lag`",
     ):
         assert essential in text

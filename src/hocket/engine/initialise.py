@@ -13,10 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hocket.coupling.feedthrough import Feedthrough, Round
-from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import CONSTANT, OWN
 from hocket.engine.algebraic_loops import fixed_point
-from hocket.engine.message_counter import distributed_level, level_post, start_post
+from hocket.engine.message_counter import level_post
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.rollback import normalise_ticks
 from hocket.engine.simulator_calls import blame, not_finite, output_array
@@ -32,7 +31,8 @@ from hocket.model.protocols import (
 )
 from hocket.plan import first_part
 from hocket.plan.messages import Post
-from hocket.planning.tree import Leaves, PlanTree, window_degree, window_obstacles
+from hocket.planning.cost import distributed_level, start_post
+from hocket.planning.tree import Leaves, PlanTree, window_degree, window_obstacles, window_order
 
 Curves: TypeAlias = list[list[list[Any]]]
 """Per leaf and output: coefficients in powers of the time since the start."""
@@ -83,7 +83,7 @@ def window_curves(
     try:
         for sweep in range(degree if traffic else SWEEPS):
             fresh = list(curves)
-            for leaf in _feedthrough_order(leaves) if traffic else range(len(names)):
+            for leaf in window_order(leaves) if traffic else range(len(names)):
                 simulator = saving[leaf]
                 # on one host all leaves see the curves of the sweep before: their order must not matter
                 u = _leaf_inputs(leaves, leaf, fresh if traffic else curves, degree, starts)
@@ -129,13 +129,6 @@ def window_curves(
         ]
         for ours, each in zip(curves, samples, strict=True)
     ]
-
-
-def _feedthrough_order(leaves: Leaves) -> list[int]:
-    """Return the leaves, those with outputs that react to others after these."""
-    sources = Feedthrough(leaves.wiring, at_start=True).sources
-    edges = {(source[0], node[0]) for node, reacts in sources.items() for source in reacts}
-    return [leaf for group in strong_components(len(leaves.places), edges) for leaf in group]
 
 
 def _fit_curve(column: Array, delta: float) -> list[Any]:

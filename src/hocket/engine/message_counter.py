@@ -11,42 +11,14 @@ from typing import Any
 
 import hocket._native as _native
 from hocket.engine.protocol import LiveLevel
-from hocket.model.hosts import Hosts
 from hocket.plan.messages import Load, Post
-from hocket.planning.tree import PlanTree
-
-
-def distributed_level(design: PlanTree) -> PlanTree | None:
-    """Return the level whose models are on several hosts; None: all run on one."""
-    for level in design.levels():
-        hosts = level.composite.scenario.hosts
-        if hosts is not None and len(hosts.models) > 1 and not hosts.faults(level.wiring.names):
-            return level
-    return None
-
-
-def start_post(design: PlanTree, level: PlanTree) -> Post:
-    """Return what passes at the start, between the simulators at the ends of the tree."""
-    wiring = design.leaves.wiring
-    prefix = f"{level.path}." if level.path else ""
-    placed = _hosts_of(level).host_by_model()
-    inside = [name for name in wiring.names if name.startswith(prefix)]
-    homes = {name: placed.get(name.removeprefix(prefix).partition(".")[0], "") for name in inside}
-    post = Post.from_wiring(wiring, homes)
-    for leaf in range(len(wiring.names)):
-        post.step(leaf)  # none has been evaluated yet
-    return post
+from hocket.planning.cost import hosts_of, step_post
 
 
 def level_post(level: LiveLevel, start: Post) -> Post:
     """Return what passes in the steps of a started level; what was sent at its start is kept with it."""
-    post = Post.from_wiring(level.wiring, _hosts_of(level.tree).host_by_model())
-    for child in range(len(level.children)):
-        post.step(child)
-        post.read(child)
-    post.mark_all_known()
     level.sent_at_start = start.loads()
-    return post
+    return step_post(level.tree)
 
 
 def hand_over(post: Post, to: _native.Level) -> None:
@@ -82,18 +54,12 @@ def hand_over(post: Post, to: _native.Level) -> None:
     to.set_messages(signals=first[-1], links=links, members=members)
 
 
-def _hosts_of(level: PlanTree) -> Hosts:
-    hosts = level.composite.scenario.hosts
-    assert hosts is not None
-    return hosts
-
-
 def message_counts(levels: Iterable[LiveLevel]) -> dict[str, Any]:
     """Return messages and bytes per pair of hosts: of the start, and of all."""
     for level in levels:
         if level.traffic is None:
             continue
-        hosts = _hosts_of(level.tree)
+        hosts = hosts_of(level.tree)
         found = {}
         for pair, run in level.traffic.loads().items():
             begun = level.sent_at_start.get(pair, Load())

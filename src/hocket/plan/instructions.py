@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from hocket.coupling.wiring import Drive, Wiring
 from hocket.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -62,25 +63,46 @@ SMALL = 1e-10
 """An error below this part of the tolerance counts as this."""
 
 
+class StepLaw(Protocol):
+    """How the next step follows from the errors: of Adaptive, and of the accuracy pass."""
+
+    @property
+    def gains(self) -> tuple[float, float, float]:
+        """Of the error now, of the one before, and of the one before that."""
+
+    @property
+    def safety(self) -> float:
+        """The part of the step that the error would allow."""
+
+    @property
+    def most(self) -> float:
+        """How much longer the next step may be."""
+
+    @property
+    def least(self) -> float:
+        """How much shorter."""
+
+
 def step_factor(
-    errors: tuple[float, float, float],
-    power: float,
-    gains: Sequence[float],
-    safety: float,
-    limits: tuple[float, float],
+    law: StepLaw, errors: tuple[float, float, float], power: float, accepted: bool, settles: bool = True
 ) -> float:
     """Return by how much the next step is longer, from the errors now, before and before that, in tolerances.
 
-    The errors fall with this power of the step; the limits are how much shorter and longer it may become.
-    The native engine repeats the operations in this order.
+    The errors fall with this power of the step. `settles`: where the error stays the same, the steps settle
+    at an error of safety ** power tolerances; else each step is shorter by the safety. The native engine
+    repeats the operations in this order.
     """
-    (now, before, earlier), (first, second, third), (least, most) = errors, gains, limits
+    (now, before, earlier), gains, most = errors, law.gains, law.most
+    if not accepted:
+        gains, most = REJECTED
+    first, second, third = gains
+    safety = law.safety ** (first - second + third) if settles else law.safety
     factor: float = safety * now ** (-first / power)
     if second != 0.0:
         factor = factor * before ** (second / power)
     if third != 0.0:
         factor = factor * earlier ** (-third / power)
-    return min(most, max(least, factor))
+    return min(most, max(law.least, factor))
 
 
 REJECTED = (1.0, 0.0, 0.0), 0.9
@@ -258,6 +280,19 @@ def named_simulators(instruction: Instruction) -> tuple[str, ...]:
         case Solve(sims) | Save(sims) | Restore(sims):
             return sims
     return ()
+
+
+def feedback_drives(body: Body, wiring: Wiring) -> Iterator[Drive]:
+    """Yield what a repetition of a body takes from the one before: drives by outputs that are read later."""
+    number, read = wiring.numbers(), set[int]()
+    for _, instruction in walk(body):
+        children = [number[sim] for sim in named_simulators(instruction)]
+        for child in children if isinstance(instruction, Feed | Solve) else ():
+            for drive in wiring.drives[child]:
+                if drive is not None and drive.child >= 0 and drive.child not in read:
+                    yield drive
+        if isinstance(instruction, Read | Solve):
+            read.update(children)
 
 
 def tries(body: Body) -> bool:

@@ -10,12 +10,11 @@ something on another host is fed that uses it. A run counts its own: `run.info["
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
-from hocket.coupling.graph import strong_components
+from hocket.errors import ScenarioError
 from hocket.model.hosts import Hosts, Link
 from hocket.plan.instructions import (
     Adapt,
@@ -30,82 +29,13 @@ from hocket.plan.instructions import (
     Together,
     Try,
     adapts,
+    feedback_drives,
     first_part,
     walk,
 )
-from hocket.plan.messages import Load, Pair, Post
-from hocket.planning.tree import PlanTree
-
-
-def start_loads(design: PlanTree, path: str, hosts: Hosts) -> dict[Pair, Load]:
-    """Return what is sent at the start between the hosts of the level at this path."""
-    wiring: Any = design.leaves.wiring
-    prefix, placed = f"{path}." if path else "", hosts.host_by_model()
-    homes = {
-        name: placed.get(name.removeprefix(prefix).partition(".")[0], "")
-        for name in wiring.names
-        if name.startswith(prefix)
-    }
-    post = Post.from_wiring(wiring, homes)
-    for leaf in range(len(wiring.names)):
-        post.step(leaf)  # none has been evaluated yet
-    _post_start(design.plan.start, post)
-    known: list[tuple[Fraction, int]] = []
-    for level in design.levels():
-        own = level.composite.step * first_part(level.plan.step), _window_degree(level)
-        if any(other == own or other[1] >= own[1] > 0 for other in known):
-            continue
-        known.append(own)
-        if own[1] and all(m.capabilities.rollback and m.capabilities.variable_step for m in wiring.models):
-            _post_window(post, own[1])
-    post.flush()
-    return post.loads()
-
-
-def _post_start(body: Body, post: Post) -> None:
-    number = {name: leaf for leaf, name in enumerate(post.wiring.names)}
-    for instruction in body:
-        match instruction:
-            case Feed(sim):
-                post.feed(number[sim])
-            case Read(sim):
-                post.read(number[sim])
-            case Solve(sims, ports):
-                post.solve([number[sim] for sim in sims], (post.wiring.output_places[path] for path in ports))
-            case Together(bodies):
-                for inner in bodies:
-                    _post_start(inner, post)
-
-
-def _window_degree(level: PlanTree) -> int:
-    """Return the degree of the window that a level needs; 0: none."""
-    if level.composite.start == "cold":
-        return 0
-    looking = max((each.degree for each in level.wiring.extrapolators if each.samples > 1), default=0)
-    return looking + 1 if adapts(level.plan.step) else looking
-
-
-def _post_window(post: Post, degree: int) -> None:
-    """Send the curves of a window: `degree` + 1 numbers for each value."""
-    post.flush()
-    edges = {
-        (drive.child, leaf)
-        for leaf, (model, drives) in enumerate(zip(post.wiring.models, post.wiring.drives, strict=True))
-        for port, drive in zip(model.inputs, drives, strict=True)
-        if drive is not None
-        and drive.child >= 0
-        and any(port.name in output.feedthrough for output in model.outputs)
-    }
-    post.mark_all_known()
-    for _ in range(degree):
-        for group in strong_components(len(post.wiring.names), edges):
-            for leaf in group:
-                post.feed(leaf, degree + 1)
-                post.step(leaf)
-                post.read(leaf)
-    post.flush(degree + 1)
-    post.mark_all_known()
-
+from hocket.plan.messages import Load, Node, Pair, Post
+from hocket.plan.verify.body_faults import steps_in, turn_order
+from hocket.planning.tree import PlanTree, window_degree, window_obstacles, window_order
 
 NUMBER = 8
 """Bytes of a value."""
@@ -135,6 +65,19 @@ class LinkCost:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What a coupling costs per second of simulated time.
+
+    An exchange is one value set at a simulator or at a level: each connection counts at the rate of the
+    level it belongs to, again where outputs are made consistent. A value that a level was given and hands on
+    inside counts once. Micro steps are a simulator's own affair and do not count.
+    """
+
+    exchanges: float
+    steps: float
+
+
+@dataclass(frozen=True)
 class Cost:
     """What a step of the outermost level costs, and what is sent between hosts."""
 
@@ -144,9 +87,8 @@ class Cost:
     values: Fraction
     """Values handed from output to input in it, at all levels."""
     links: tuple[LinkCost, ...] = ()
-    hosts_path: str = ""
-    """The level whose models are on several hosts."""
     hosts_step: Fraction = Fraction(1)
+    """The step of the level whose models are on several hosts."""
     sweeps: int = 1
     """Sweeps of that level in a step, as they are counted here."""
     settles: bool = False
@@ -187,138 +129,186 @@ class Cost:
         ]
 
 
-def plan_cost(design: PlanTree, sweeps: Mapping[str, float] | None = None) -> Cost:
-    """Return what a composite costs; `sweeps` tells those of levels that iterate to a tolerance, by path."""
-    known = dict(sweeps or {})
-    steps: dict[str, Fraction] = {}
-    values = _count_level(design, Fraction(1), steps, known)
-    found = next((level for level in design.levels() if _distributed_hosts(level)), None)
+def plan_work(design: PlanTree, sweeps: Mapping[str, float | None] | None = None) -> Work:
+    """Return what a composite costs per second; raises ScenarioError where steps are chosen as it runs."""
+    for level in design.levels():
+        if adapts(level.plan.step):
+            what = "what a level costs that chooses its steps is not known before the run"
+            raise ScenarioError(what, level.path or "the outermost level", "steps of one length")
+    cost = plan_cost(design, sweeps)
+    return Work(float(cost.values / cost.step), float(sum(cost.steps.values()) / cost.step))
+
+
+def plan_cost(design: PlanTree, sweeps: Mapping[str, float | None] | None = None) -> Cost:
+    """Return what a composite costs; `sweeps` tells those of levels that iterate to a tolerance, by path.
+
+    Levels of which nothing is known make the least: two.
+    """
+    count = _InstructionCount(sweeps or {})
+    count.add_body(design, design.plan.step, Fraction(1))
+    step = design.composite.step
+    found = distributed_level(design)
     if found is None:
-        return Cost(design.composite.step, dict(steps), values)
+        return Cost(step, count.steps, count.values)
     repeats = [
         each
         for _, each in walk(found.plan.step)
-        if isinstance(each, Repeat) and _fed_back_outputs(found, each.body)
+        if isinstance(each, Repeat) and any(feedback_drives(each.body, found.wiring))
     ]
     settles = any(each.until is not None for each in repeats)
-    return Cost(
-        design.composite.step,
-        dict(steps),
-        values,
-        tuple(_link_costs(design, found, settles)),
-        found.path,
-        found.composite.step,
-        (LEAST if settles else repeats[0].at_most) if repeats else 1,
-        settles,
-    )
-
-
-def _distributed_hosts(level: PlanTree) -> Hosts | None:
-    """Return the hosts of a level whose models are on several."""
-    hosts = level.composite.scenario.hosts
-    good = hosts is not None and len(hosts.models) > 1 and not hosts.faults(level.wiring.names)
-    return hosts if good else None
-
-
-# steps and values
+    least = (LEAST if settles else repeats[0].at_most) if repeats else 1
+    links = tuple(_link_costs(design, found, settles))
+    return Cost(step, count.steps, count.values, links, found.composite.step, least, settles)
 
 
 @dataclass
 class _InstructionCount:
-    """What a body does, how often."""
+    """The steps of each simulator and the values exchanged, at all levels."""
 
-    level: PlanTree
-    steps: dict[int, Fraction] = field(default_factory=dict)
+    sweeps: Mapping[str, float | None]
+    steps: dict[str, Fraction] = field(default_factory=dict)
     values: Fraction = Fraction(0)
 
-    def count_body(self, body: Body, times: Fraction, sweeps: Fraction) -> None:
+    def add_body(self, level: PlanTree, body: Body, times: Fraction) -> None:
+        """Count what a body does that is done so many times."""
         for instruction in body:
             match instruction:
-                case Step(sim, fraction):
-                    child = self.level.wiring.names.index(sim)
-                    self.steps[child] = self.steps.get(child, Fraction(0)) + times * fraction
                 case Feed(sim):
-                    self.values += times * self._input_count(sim)
+                    self._add_values(level, sim, times)
                 case Solve(sims):
-                    self.values += times * sum(map(self._input_count, sims))
+                    for sim in sims:
+                        self._add_values(level, sim, times)
+                case Step(sim, fraction):
+                    child = level.wiring.names.index(sim)
+                    inner = level.inner.get(child)
+                    if inner is None:
+                        name = level.name(child)
+                        self.steps[name] = self.steps.get(name, Fraction(0)) + times
+                    else:
+                        often = level.composite.step * fraction / inner.composite.step
+                        self.add_body(inner, inner.plan.step, times * often)
+                case Read(sim):
+                    inner = level.inner.get(level.wiring.names.index(sim))
+                    if inner is not None:
+                        self.add_body(inner, inner.plan.output, times)
                 case Together(bodies):
-                    for inner in bodies:
-                        self.count_body(inner, times, sweeps)
-                case Times(n, inner):
-                    self.count_body(inner, n * times, sweeps)
+                    for each in bodies:
+                        self.add_body(level, each, times)
                 case Next(bodies):
-                    for inner in bodies:
-                        part = next(each.fraction for each in inner if isinstance(each, Step))
-                        self.count_body(inner, times / part, sweeps)
-                case Repeat(inner, until, at_most):
-                    self.count_body(inner, times * (at_most if until is None else sweeps), sweeps)
-                case Try(inner) | Adapt(inner):
-                    self.count_body(inner, times, sweeps)
+                    for each in bodies:
+                        self.add_body(level, each, times / steps_in(each)[0].fraction)
+                case Times(n, inside):
+                    self.add_body(level, inside, n * times)
+                case Repeat(inside):
+                    self.add_body(level, inside, times * self._sweeps(level, instruction))
+                case Try(inside) | Adapt(inside):
+                    self.add_body(level, inside, times)
 
-    def _input_count(self, sim: str) -> int:
-        drives = self.level.wiring.drives[self.level.wiring.names.index(sim)]
-        return sum(drive is not None and drive.child >= 0 for drive in drives)
+    def _add_values(self, level: PlanTree, sim: str, times: Fraction) -> None:
+        drives = level.wiring.drives[level.wiring.names.index(sim)]
+        self.values += times * sum(drive is not None and drive.child >= 0 for drive in drives)
 
-
-def _count_level(
-    level: PlanTree, times: Fraction, steps: dict[str, Fraction], sweeps: Mapping[str, float]
-) -> Fraction:
-    """Count the steps of a level that is stepped so often; return the values exchanged in it and inside."""
-    tally = _InstructionCount(level)
-    tally.count_body(level.plan.step, times, Fraction(sweeps.get(level.path, LEAST)).limit_denominator(10**6))
-    values = tally.values
-    length: Fraction = level.composite.step
-    for child, whole in tally.steps.items():
-        # `whole` is in steps of this level: parts of a step were counted as parts
-        inner = level.inner.get(child)
-        if inner is None:
-            steps[level.name(child)] = _step_calls(level, child, whole)
-        else:
-            values += _count_level(inner, whole * length / inner.composite.step, steps, sweeps)
-    return values
-
-
-def _step_calls(level: PlanTree, child: int, whole: Fraction) -> Fraction:
-    """Return how often a simulator is asked for a step, which may be a part of the level's."""
-    parts = [
-        each.fraction
-        for _, each in walk(level.plan.step)
-        if isinstance(each, Step) and each.sim == level.wiring.names[child]
-    ]
-    return whole / min(parts)
+    def _sweeps(self, level: PlanTree, repeat: Repeat) -> Fraction:
+        if not any(feedback_drives(repeat.body, level.wiring)):
+            return Fraction(1)
+        if repeat.until is None:
+            return Fraction(repeat.at_most)
+        return Fraction(self.sweeps.get(level.path) or LEAST).limit_denominator(10**6)
 
 
 # messages
 
 
-def _link_costs(design: PlanTree, level: PlanTree, settles: bool) -> list[LinkCost]:
-    hosts: Any = _distributed_hosts(level)
-    start = start_loads(design, level.path, hosts)
-    one, two = (_step_loads(level, hosts, LEAST + more) for more in ((0, 1) if settles else (0, 0)))
-    return [
-        LinkCost(*pair, hosts.between(*pair), start[pair], first, each, two[pair][1] - each)
-        for pair, (first, each) in one.items()
-    ]
+def distributed_level(design: PlanTree) -> PlanTree | None:
+    """Return the level whose models are on several hosts; None: all run on one."""
+    for level in design.levels():
+        hosts = level.composite.scenario.hosts
+        if hosts is not None and len(hosts.models) > 1 and not hosts.faults(level.wiring.names):
+            return level
+    return None
 
 
-def _step_loads(level: PlanTree, hosts: Hosts, sweeps: int) -> dict[tuple[str, str], tuple[Load, Load]]:
-    """Return what is sent in the first step and in each later one, per pair of hosts."""
-    post = Post.from_wiring(level.wiring, hosts.host_by_model())
+def hosts_of(level: PlanTree) -> Hosts:
+    """Return the hosts of a level that has some."""
+    hosts = level.composite.scenario.hosts
+    assert hosts is not None
+    return hosts
+
+
+def start_post(design: PlanTree, level: PlanTree) -> Post:
+    """Return what passes at the start, between the simulators at the ends of the tree."""
+    wiring = design.leaves.wiring
+    prefix = f"{level.path}." if level.path else ""
+    placed = hosts_of(level).host_by_model()
+    inside = [name for name in wiring.names if name.startswith(prefix)]
+    homes = {name: placed.get(name.removeprefix(prefix).partition(".")[0], "") for name in inside}
+    post = Post.from_wiring(wiring, homes)
+    for leaf in range(len(wiring.names)):
+        post.step(leaf)  # none has been evaluated yet
+    return post
+
+
+def step_post(level: PlanTree) -> Post:
+    """Return what passes in the steps of a level that has started."""
+    post = Post.from_wiring(level.wiring, hosts_of(level).host_by_model())
     for child in range(len(level.wiring.names)):
         post.step(child)
         post.read(child)
     post.mark_all_known()
+    return post
+
+
+def _link_costs(design: PlanTree, level: PlanTree, settles: bool) -> Iterator[LinkCost]:
+    hosts, start = hosts_of(level), _start_loads(design, level)
+    one, two = (_step_loads(level, LEAST + more) for more in ((0, 1) if settles else (0, 0)))
+    for pair, (first, each) in one.items():
+        yield LinkCost(*pair, hosts.between(*pair), start[pair], first, each, two[pair][1] - each)
+
+
+def _start_loads(design: PlanTree, level: PlanTree) -> dict[Pair, Load]:
+    """Return what is sent at the start between the hosts of a level."""
+    post = start_post(design, level)
+    _post_body(post, design.plan.start, LEAST)
+    known: list[tuple[Fraction, int]] = []
+    for each in design.levels():
+        own = each.composite.step * first_part(each.plan.step), window_degree(each)
+        if any(other == own or other[1] >= own[1] > 0 for other in known):
+            continue
+        known.append(own)
+        if own[1] and not window_obstacles(design.leaves):
+            _post_window(post, window_order(design.leaves), own[1])
+    post.flush()
+    return post.loads()
+
+
+def _post_window(post: Post, order: list[int], degree: int) -> None:
+    """Send the curves of a window: `degree` + 1 numbers for each value."""
+    post.flush()
+    post.mark_all_known()
+    for _ in range(degree):
+        for leaf in order:
+            post.feed(leaf, degree + 1)
+            post.step(leaf)
+            post.read(leaf)
+    post.flush(degree + 1)
+    post.mark_all_known()
+
+
+def _step_loads(level: PlanTree, sweeps: int) -> dict[Pair, tuple[Load, Load]]:
+    """Return what is sent in the first step and in each later one, per pair of hosts."""
+    post = step_post(level)
     loads = []
     for _ in range(3):
         before = post.loads()
-        _post_body(level, level.plan.step, post, sweeps)
+        _post_body(post, level.plan.step, sweeps)
         after = post.loads()
         loads.append({pair: load - before[pair] for pair, load in after.items()})
     return {pair: (first, loads[2][pair]) for pair, first in loads[0].items()}
 
 
-def _post_body(level: PlanTree, body: Body, post: Post, sweeps: int) -> None:
-    number = {name: child for child, name in enumerate(level.wiring.names)}
+def _post_body(post: Post, body: Body, sweeps: int) -> None:
+    """Send what a body sends; `sweeps` are those of iterations to a tolerance."""
+    number = {name: child for child, name in enumerate(post.wiring.names)}
     for instruction in body:
         match instruction:
             case Feed(sim):
@@ -329,32 +319,23 @@ def _post_body(level: PlanTree, body: Body, post: Post, sweeps: int) -> None:
                 post.read(number[sim])
             case Solve(sims, ports):
                 post.solve([number[sim] for sim in sims], (post.wiring.output_places[path] for path in ports))
-            case Together(bodies) | Next(bodies):
-                for inner in bodies:
-                    _post_body(level, inner, post, sweeps)
-            case Times(n, inner):
+            case Together(bodies):
+                for each in bodies:
+                    _post_body(post, each, sweeps)
+            case Next(bodies):
+                parts = [steps_in(each)[0].fraction for each in bodies]
+                for turn in turn_order([Fraction(0)] * len(parts), parts, Fraction(1)):
+                    _post_body(post, bodies[turn], sweeps)
+            case Times(n, inside):
                 for _ in range(n):
-                    _post_body(level, inner, post, sweeps)
-            case Repeat(inner, until, at_most, accelerate):
-                given = _fed_back_outputs(level, inner)
+                    _post_body(post, inside, sweeps)
+            case Repeat(inside, until, at_most, accelerate):
+                given: set[Node] = {
+                    (drive.child, drive.port) for drive in feedback_drives(inside, post.wiring)
+                }
                 for sweep in range(1, 1 + ((at_most if until is None else sweeps) if given else 1)):
                     if accelerate is not None and sweep > LEAST:
                         post.renew(given)
-                    _post_body(level, inner, post, sweeps)
-            case Try(inner) | Adapt(inner):
-                _post_body(level, inner, post, sweeps)
-
-
-def _fed_back_outputs(level: PlanTree, body: Body) -> set[tuple[int, int]]:
-    """Return the outputs that a sweep is given by the one before: those fed from before they are read."""
-    read: set[int] = set()
-    found: set[tuple[int, int]] = set()
-    number = {name: child for child, name in enumerate(level.wiring.names)}
-    for _, instruction in walk(body):
-        match instruction:
-            case Feed(sim):
-                drives = level.wiring.drives[number[sim]]
-                found |= {(d.child, d.port) for d in drives if d and d.child >= 0 and d.child not in read}
-            case Read(sim):
-                read.add(number[sim])
-    return found
+                    _post_body(post, inside, sweeps)
+            case Try(inside) | Adapt(inside):
+                _post_body(post, inside, sweeps)

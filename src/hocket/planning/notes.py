@@ -58,7 +58,7 @@ def start_notes(root: PlanTree, leaves: Leaves) -> tuple[str, ...]:
 
 
 def degree_notes(root: PlanTree) -> Iterator[str]:
-    """Yield who does not follow the polynomials it is given, and what that costs."""
+    """Yield the simulators that do not follow the polynomials they are given, and what that costs."""
     for level in root.levels():
         for child, model in enumerate(level.wiring.models):
             honoured = model.capabilities.input_degree
@@ -81,16 +81,16 @@ def _needs_past(extrapolator: Extrapolator) -> bool:
 
 
 def replay_notes(root: PlanTree, leaves: Leaves) -> Iterator[str]:
-    """Yield who goes back by making all its steps again, where a plan goes back at all."""
+    """Yield the simulators that roll back by making all their steps again, where a plan rolls back at all."""
     instructions = (each for level in root.levels() for _, each in walk(level.plan.step))
     if any(isinstance(each, (Save, Try, Adapt)) for each in instructions):
         for name, model in zip(leaves.wiring.names, leaves.wiring.models, strict=True):
             if any(isinstance(layer, Replay) for layer in emulation_layers(model)):
-                yield f"`{name}` goes back by replaying from the start: a run of n steps costs n^2/2"
+                yield f"`{name}` rolls back by replaying from the start: a run of n steps costs n^2/2"
 
 
 def emulation_notes(leaves: Leaves) -> Iterator[str]:
-    """Yield who does what it cannot do by itself, how, and at what price."""
+    """Yield the capabilities that simulators lack by themselves, how they get them, and at what price."""
     for name, model in zip(leaves.wiring.names, leaves.wiring.models, strict=True):
         for layer in emulation_layers(model):
             told = isinstance(layer, Replay) or (isinstance(layer, Reacting) and not layer.probed)

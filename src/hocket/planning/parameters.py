@@ -60,8 +60,8 @@ def _scale_model_steps(model: Model, factor: Fraction, level: Fraction, own: boo
 
 def with_own_step(model: StateSpace, step: Fraction) -> StateSpace:
     """Return a linear model with another step of its own."""
-    facts: dict[str, Any] = {field.name: getattr(model, field.name) for field in fields(model)}
-    return type(model)(**{**facts, "step": step})
+    changed: Any = {"step": step}
+    return replace(model, **changed)
 
 
 def change_levels(composite: Composite, change: Callable[[Composite], Composite]) -> Composite:
@@ -81,13 +81,17 @@ def with_cold_starts(composite: Composite) -> Composite:
 _ENTRY = re.compile(r"(?P<matrix>[ABCD])\[(?P<row>\d+), *(?P<column>\d+)\]")
 
 
-def leaves(composite: Composite, inside: str = "") -> Iterator[tuple[str, Model]]:
-    """Yield the models that are no levels, at any depth, each with its path."""
+def walk_models(composite: Composite, inside: str = "") -> Iterator[tuple[str, Model]]:
+    """Yield all models, at any depth, each with its path, and each level before what is in it."""
     for name, model in composite.scenario.models.items():
+        yield f"{inside}{name}", model
         if isinstance(model, Composite):
-            yield from leaves(model, f"{inside}{name}.")
-        else:
-            yield f"{inside}{name}", model
+            yield from walk_models(model, f"{inside}{name}.")
+
+
+def leaves(composite: Composite, inside: str = "") -> Iterator[tuple[str, Model]]:
+    """Yield the models that are not levels, at any depth, each with its path."""
+    return (each for each in walk_models(composite, inside) if not isinstance(each[1], Composite))
 
 
 def with_leaves(composite: Composite, changed: Mapping[str, Model], inside: str = "") -> Composite:
@@ -122,9 +126,9 @@ def split_parameter_path(composite: Composite, path: str, where: str = "") -> tu
         hint = suggest_nearest(path, models)
         if path == "step":
             hint = "steps are varied by `hocket check --vary step=...` and searched by `hocket tune`"
-        raise ScenarioError(f"`{path}` names no model", where, expected, hint)
+        raise ScenarioError(f"`{path}` does not name a model", where, expected, hint)
     known = owner in composite.scenario.models
-    what = f"`{path}` leads to no model" if known else f"there is no model `{owner}`"
+    what = f"`{path}` does not lead to a model" if known else f"there is no model `{owner}`"
     raise ScenarioError(what, where, expected, suggest_nearest(path.rpartition(".")[0], models))
 
 

@@ -7,54 +7,30 @@ Out: its scenario with the models wrapped, and connections for what they must kn
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 from hocket.coupling.level_ports import port_at, with_level_ports
 from hocket.coupling.power_accounts import WiredBond
 from hocket.coupling.wiring import scenario_faults, wire
 from hocket.errors import Fault, ScenarioError
 from hocket.model.bonds import Bond
-from hocket.model.composite import algorithm_layers, as_level
+from hocket.model.composite import Composite, algorithm_layers, as_level, traits_of
 from hocket.model.extrapolators import Latch
 from hocket.model.protocols import Extrapolator, Model
 from hocket.model.scenario import Connection, Scenario
 from hocket.model.units import conversion
-from hocket.orchestrators import Jacobi
-from hocket.orchestrators.adaptive import Adaptive
-from hocket.orchestrators.asynchronous import Asynchronous
-from hocket.orchestrators.multirate import Multirate
 from hocket.simulators.wrappers.balanced import Balanced, BondSide, PartnerBond
-
-if TYPE_CHECKING:
-    from hocket.model.composite import Composite
-
-
-DIVIDING = (Multirate, Asynchronous, Adaptive)
-"""Algorithms by which simulators may make several steps in one of their level."""
 
 
 def balance_bonds(composite: Composite) -> Scenario:
     """Return the scenario of a level and those inside as it will run; other faults are left to `wire`."""
-    scenario = composite.scenario
-    return (
-        _balance_level(composite, with_level_ports(scenario)) if _has_balanced_bonds(scenario) else scenario
-    )
-
-
-def _has_balanced_bonds(scenario: Scenario) -> bool:
-    """Return whether any bond is balanced, at any depth."""
-    if any(bond.balance is not None for bond in scenario.bonds.values()):
-        return True
-    inside = filter(None, map(as_level, scenario.models.values()))
-    return any(_has_balanced_bonds(level.scenario) for level in inside)
+    return _balance_level(composite, with_level_ports(composite.scenario))
 
 
 def _balance_level(composite: Composite, whole: Scenario) -> Scenario:
     """Return a scenario with its bonds balanced; `whole` is the same with the ports that paths need."""
-    from hocket.model.composite import Composite
-
     scenario, ported = composite.scenario, dict[str, Any](whole.models)
     inner = {
         name: model.with_scenario(_balance_inner(name, model, ported[name].scenario))
@@ -66,8 +42,7 @@ def _balance_level(composite: Composite, whole: Scenario) -> Scenario:
     if not bonds or scenario_faults(whole):
         return scenario
     joints = {joint.name: joint for joint in wire(whole).bonds}
-    how = composite.extrapolation, composite.orchestrator, composite.step
-    return _BondBalancer(scenario, *how).balance(bonds, joints)
+    return _BondBalancer(composite.with_scenario(scenario)).balance(bonds, joints)
 
 
 def _balance_inner(name: str, level: Composite, whole: Scenario) -> Scenario:
@@ -80,7 +55,7 @@ def _balance_inner(name: str, level: Composite, whole: Scenario) -> Scenario:
 
 
 class _BalancedEnd(NamedTuple):
-    """A side of a bond that is balanced by energy: whose it is, who is at the other, and the connections."""
+    """A side of a bond that is balanced by energy: the simulators at both ends, and the connections."""
 
     bond: str
     owner: str
@@ -90,23 +65,24 @@ class _BalancedEnd(NamedTuple):
     back: Connection
 
 
+@dataclass
 class _BondBalancer:
     """What is gathered on the way: the sides of each simulator, and the connections between them."""
 
-    def __init__(self, scenario: Scenario, default: Extrapolator, orchestrator: Any, step: Fraction):
-        self.scenario = scenario
-        self.default = default
-        self.orchestrator = orchestrator
-        self.step = step
-        self.driver = {connection.target: connection for connection in scenario.connections}
-        self.sides: dict[str, list[BondSide]] = {}
-        self.forms: dict[str, str] = {}
-        self.names: dict[str, str] = {}
-        """Per simulator: the first of its bonds."""
-        self.faults: list[Fault] = []
-        self.made: dict[str, Connection] = {}
-        self.ends: dict[str, list[_BalancedEnd]] = {}
-        """Per simulator: its sides that are balanced by energy."""
+    level: Composite
+    sides: dict[str, list[BondSide]] = field(default_factory=dict)
+    forms: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    """Per simulator: the first of its bonds."""
+    faults: list[Fault] = field(default_factory=list)
+    made: dict[str, Connection] = field(default_factory=dict)
+    ends: dict[str, list[_BalancedEnd]] = field(default_factory=dict)
+    """Per simulator: its sides that are balanced by energy."""
+
+    @cached_property
+    def driver(self) -> dict[str, Connection]:
+        """What drives each input."""
+        return {connection.target: connection for connection in self.level.scenario.connections}
 
     def balance(self, bonds: Mapping[str, Bond], joints: Mapping[str, WiredBond]) -> Scenario:
         """Return the scenario with all bonds in it."""
@@ -120,11 +96,11 @@ class _BondBalancer:
             for end in ends:
                 booked, work = f"{end.back.target}_booked", f"{end.out.target}_work"
                 self._link(booked, work, Latch(), f"bonds.{end.bond}")
-        models = self._wrap_models(self.scenario.models, "")
+        models = self._wrap_models(self.level.scenario.models, "")
         if self.faults:
             raise ScenarioError(self.faults)
-        return self.scenario.with_changes(
-            models=models, connections=(*self.scenario.connections, *self.made.values())
+        return self.level.scenario.with_changes(
+            models=models, connections=(*self.level.scenario.connections, *self.made.values())
         )
 
     def _add_bond(self, name: str, bond: Bond, joint: WiredBond) -> Iterator[Fault]:
@@ -139,8 +115,8 @@ class _BondBalancer:
             expected = "paths of the simulators themselves, such as `axle.spring.speed`"
             yield Fault("a balanced bond goes through the port of a level", where, expected)
             return
-        *_, innermost = algorithm_layers(self.orchestrator)
-        if not isinstance(innermost, Jacobi):
+        *_, innermost = algorithm_layers(self.level.orchestrator)
+        if traits_of(innermost).schedule != "parallel":
             what = f"the sides of a balanced bond do not step together, by {type(innermost).__name__}"
             hint = 'orchestrator "jacobi", alone, in `Iterate` or in `Adaptive`; or no `balance`'
             yield Fault(what, where, "Jacobi: both agree on the power of a step before it", hint)
@@ -149,12 +125,12 @@ class _BondBalancer:
         for (output, entry, sign, connection), other in zip(ends, ends[::-1], strict=True):
             assert output is not None
             assert entry is not None
-            extrapolation = connection.extrapolation or self.default
+            extrapolation = connection.extrapolation or self.level.extrapolation
             if extrapolation.degree == 0:
                 what = f"`{connection.target}` is held: power that is held freezes the motion"
                 yield Fault(what, where, 'extrapolation "linear", or "hermite" where there are slopes')
                 return
-            if extrapolation.slopes and innermost.outputs == "stale":
+            if extrapolation.slopes and traits_of(innermost).outputs == "stale":
                 what = f"`{connection.target}` follows slopes that are read before what was exchanged"
                 yield Fault(what, where, 'Jacobi(outputs="consistent"), or extrapolation "linear"')
                 return
@@ -189,15 +165,15 @@ class _BondBalancer:
             found.append(PartnerBond(name, other.side.sign, (units[0], units[1]), count))
             output, entry, share = (f"{end.owner}.{port.name}" for port in found[-1].ports)
             where = f"bonds.{end.bond}"
-            self._link(output, other.out.source, other.out.extrapolation or self.default, where)
-            back = replace(other.back, extrapolation=other.back.extrapolation or self.default)
+            self._link(output, other.out.source, other.out.extrapolation or self.level.extrapolation, where)
+            back = replace(other.back, extrapolation=other.back.extrapolation or self.level.extrapolation)
             self._add_connection(replace(back, target=entry), where)
             self._link(share, f"{other.partner}.share", Latch(), where)
         return tuple(found)
 
     def _step_faults(self, bond: Bond, where: str, paths: list[str]) -> Iterator[Fault]:
         """Note simulators that cannot know for which step an energy or a power was agreed."""
-        adapts = any(isinstance(each, Adaptive) for each in algorithm_layers(self.orchestrator))
+        adapts = any(traits_of(each).adaptive for each in algorithm_layers(self.level.orchestrator))
         for path in paths:
             steps = self._steps_per_macro(path)
             if steps == "longer":
@@ -213,20 +189,21 @@ class _BondBalancer:
 
     def _steps_per_macro(self, path: str) -> Literal["one", "several", "longer"]:
         """Return how many steps a simulator makes in one of this level, as the levels around it say."""
-        models: Mapping[str, Any] = self.scenario.models
+        models: Mapping[str, Any] = self.level.scenario.models
         found: Literal["one", "several"] = "one"
         for name in path.split(".")[:-1]:
             level = models[name]
-            if level.step > self.step:
+            if level.step > self.level.step:
                 return "longer"
-            divides = any(isinstance(each, DIVIDING) for each in algorithm_layers(level.orchestrator))
-            if level.step < self.step or divides:
+            layers = map(traits_of, algorithm_layers(level.orchestrator))
+            divides = any(traits.adaptive or traits.rates is not None for traits in layers)
+            if level.step < self.level.step or divides:
                 found = "several"
             models = level.scenario.models
         return found
 
     def _port_unit(self, path: str, source: bool) -> str:
-        port = port_at(self.scenario, path, source)
+        port = port_at(self.level.scenario, path, source)
         return port.unit if port is not None else ""
 
     def _link(self, target: str, source: str, extrapolation: Extrapolator, where: str) -> None:
@@ -243,7 +220,7 @@ class _BondBalancer:
         A port of a level that is named after what it leads to is only on the way: files have such.
         """
         model: Any = None
-        models: Mapping[str, Model] = self.scenario.models
+        models: Mapping[str, Model] = self.level.scenario.models
         parts = path.split(".")
         for number, part in enumerate(parts[:-1]):
             model = models.get(part)
@@ -277,7 +254,7 @@ class _BondBalancer:
                 continue
             try:
                 divided = form == "energy" and self._steps_per_macro(path) == "several"
-                whole = float(self.step) if divided else None
+                whole = float(self.level.step) if divided else None
                 made[name] = Balanced(model, tuple(self.sides[path]), form, linked=True, whole=whole)
             except ScenarioError as error:
                 where = f"bonds.{self.names[path]}"

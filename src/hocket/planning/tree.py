@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from hocket.coupling.feedthrough import Feedthrough
+from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import CONSTANT, OWN, Drive, Wiring, wire
 from hocket.errors import Fault, ScenarioError
 from hocket.model.clock import Clock, common_tick, format_duration
@@ -80,7 +81,7 @@ def build_tree(composite: Composite) -> PlanTree:
 
 
 def verify_tree(root: PlanTree) -> None:
-    """Raise ScenarioError where what an orchestrator wrote is no sound plan."""
+    """Raise ScenarioError where what an orchestrator wrote is not a sound plan."""
     faults = list(_plan_faults(root))
     if faults:
         raise ScenarioError(faults)
@@ -199,6 +200,13 @@ def window_obstacles(leaves: Leaves) -> list[str]:
         for name, model in zip(leaves.wiring.names, leaves.wiring.models, strict=True)
         if not (model.capabilities.rollback and model.capabilities.variable_step)
     ]
+
+
+def window_order(leaves: Leaves) -> list[int]:
+    """Return the leaves as a window goes through them: those whose outputs react to others after these."""
+    sources = Feedthrough(leaves.wiring, at_start=True).sources
+    edges = {(source[0], node[0]) for node, reacts in sources.items() for source in reacts}
+    return [leaf for group in strong_components(len(leaves.places), edges) for leaf in group]
 
 
 def window_degree(level: PlanTree) -> int:

@@ -23,7 +23,7 @@ from hocket.model.arguments import choice_faults, set_fields
 from hocket.model.extrapolators import interpolate_samples, value_at
 from hocket.model.ports import Port, parse_ports
 from hocket.model.protocols import Array, Capabilities, Sample, Simulator
-from hocket.plan.instructions import REJECTED, SMALL, step_factor
+from hocket.plan.instructions import SMALL, step_factor
 from hocket.simulators.recipes import parse_seconds, positive_duration
 
 
@@ -185,10 +185,9 @@ class Attempts:
         return largest
 
     def _factor(self, state: _AttemptState, ratio: float, accepted: bool) -> float:
-        model, now = self.model, max(ratio, SMALL)
-        gains, most = (model.gains, model.most) if accepted else REJECTED
-        errors, limits = (now, *(state.errors or (now, now))), (model.least, most)
-        return step_factor(errors, float(model.power), gains, model.safety, limits)
+        now = max(ratio, SMALL)
+        errors = (now, *(state.errors or (now, now)))
+        return step_factor(self.model, errors, float(self.model.power), accepted, settles=False)
 
     def _tolerance_error(self, state: _AttemptState) -> ConvergenceError:
         return ConvergenceError(
@@ -237,7 +236,7 @@ class StepController:
     first: Fraction = Fraction(1, 100)
     smallest: Fraction = Fraction(1, 10**9)
     largest: Fraction = Fraction(1)
-    gains: tuple[float, ...] = (0.7, 0.4, 0.0)
+    gains: tuple[float, float, float] = (0.7, 0.4, 0.0)
     order: int = 1
     safety: float = 0.9
     most: float = 5.0

@@ -4,7 +4,7 @@ import hocket as hk
 
 
 class Follower:
-    """Halves what it gets, at once; cannot go back."""
+    """Halves what it gets, at once; cannot roll back."""
 
     inputs = ("u",)
     outputs = (hk.Port("y", feedthrough=("u",)),)

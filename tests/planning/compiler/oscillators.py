@@ -24,7 +24,7 @@ WIRES = {"left.force": "right.force", "right.x1": "left.x", "right.v1": "left.v"
 
 
 class Mass:
-    """The left one as a black box: exact for a held force, and it cannot go back."""
+    """The left one as a black box: exact for a held force, and it cannot roll back."""
 
     inputs = ("force [N]",)
     outputs = ("x [m]", "v [m/s]")

@@ -50,10 +50,10 @@ class Fixed(Mass):
 
 BOX = hk.Composite(hk.Scenario({"a": LAGGED}, {"a.u": "u", "y": "a.y"}, ["u"], ["y"]), "0.5 s")
 LEVELS = {
-    "cannot go back": (lambda: oscillator(hk.Python(Mass)), r"`left` cannot go back(.|\n)*Replay"),
+    "cannot roll back": (lambda: oscillator(hk.Python(Mass)), r"`left` cannot roll back(.|\n)*Replay"),
     "no step but its own": (
         lambda: oscillator(Replay(hk.Python(Fixed))),
-        r"`left` accepts no step but its own(.|\n)*Subst",
+        r"`left` accepts only its own step(.|\n)*Subst",
     ),
     "events": (lambda: oscillator(Replay(hk.Python(Early))), "`left` may stop inside a step"),
     "a period": (

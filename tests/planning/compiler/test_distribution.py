@@ -334,7 +334,7 @@ def looped():
                 scenario().with_models({"left": hosts.left(), "right": stuck()}), "0.2 s"
             ),
             {"iterate": 2},
-            "`right` cannot go back",
+            "`right` cannot roll back",
         ),
         (
             lambda: level(bonds={"joint": replace(Bond("left.force", "right.v1"), balance="energy")}),

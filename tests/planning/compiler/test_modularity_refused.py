@@ -65,7 +65,7 @@ def test_a_simulator_that_cannot_go_back():
     )
     box = hk.Python(once, ["F [N]"], c=1.0, d=0.5)
     found = fault(linked(LINK, {"left": box}))
-    assert found.what == "steps are made again until the equations hold, and `left` cannot go back"
+    assert found.what == "steps are made again until the equations hold, and `left` cannot roll back"
     assert "`Replay(model)`" in found.hint
     replayed = hk.Composite(linked(LINK, {"left": Replay(box)}), 0.1)
     assert Modularity().check_preconditions(replayed) == []

@@ -105,7 +105,7 @@ def switch():
 HOSTS = {"plant": ["a"], "lab": ["b"]}
 CASES = {
     # what is asked for: the scenario, the passes, what is said, where
-    "steps made again by one who cannot go back": (
+    "steps made again by one that cannot roll back": (
         lambda: ring(hk.Python(Follower), hk.Gain(0.5)),
         [Loops("steps")],
         "the pass `loops` cannot be run: it cannot make a step again",
@@ -226,19 +226,19 @@ CASES = {
         "the compiled scenario would not run: the step 1/30 s of `lab.b` does not divide the step 10 ms",
         "lab.b.step",
     ),
-    "hosts that make steps again with one who cannot go back": (
+    "hosts that make steps again with one that cannot roll back": (
         lambda: hk.Composite(
             hk.Scenario({"a": LAG, "b": hk.Python(Follower)}, {"b.u": "a.y", "a.u": "b.y"}, hosts=HOSTS),
             "0.1 s",
         ),
         [Distribution(iterate=2)],
-        "`b` cannot go back",
+        "`b` cannot roll back",
         "models.b",
     ),
     "steps of any length for one with a step of its own": (
         lambda: ring(LAG, hk.Python(Stubborn)),
         [Accuracy(1)],
-        "`b` accepts no step but its own",
+        "`b` accepts only its own step",
         "models.b",
     ),
     "steps of any length for a sampled model": (
@@ -247,10 +247,10 @@ CASES = {
         "`b` has a period of its own",
         "models.b",
     ),
-    "Richardson with one who cannot go back": (
+    "Richardson with one that cannot roll back": (
         lambda: ring(LAG, hk.Python(Follower)),
         [Accuracy(1)],
-        "`b` cannot go back",
+        "`b` cannot roll back",
         "models.b",
     ),
     "step control over a loop": (
@@ -262,7 +262,7 @@ CASES = {
     "step control over equations": (
         joined,
         [Accuracy(1)],
-        "the constraint `link` is no assignment",
+        "the constraint `link` is not an assignment",
         "constraints.link",
     ),
     "passes that leave a loop": (

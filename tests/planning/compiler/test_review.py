@@ -56,10 +56,10 @@ def test_what_was_compiled_can_be_pickled():
 @pytest.mark.parametrize(
     ("given", "passes", "told"),
     [
-        ("car.toml", None, "is no level"),
-        (spring_beside_a_rod().scenario, None, "is no level"),
-        (spring_beside_a_rod(), ["modularity"], "is no pass"),
-        (spring_beside_a_rod(), [Modularity], "is no pass"),
+        ("car.toml", None, "is not a level"),
+        (spring_beside_a_rod().scenario, None, "is not a level"),
+        (spring_beside_a_rod(), ["modularity"], "is not a pass"),
+        (spring_beside_a_rod(), [Modularity], "is not a pass"),
         (spring_beside_a_rod(), Modularity(), "one pass, and no list"),
     ],
 )

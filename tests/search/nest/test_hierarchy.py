@@ -9,6 +9,8 @@ import hocket
 from hocket import Bond, Composite, GaussSeidel, Jacobi, Polynomial, Scenario, StateSpace
 from hocket.files.toml import dumps, loads
 from hocket.model.scenario import Connection, Insertion
+from hocket.planning.cost import Work, plan_work
+from hocket.planning.planner import plan_tree
 from hocket.search.nest.algorithm_variants import (
     AS_IT_IS,
     AlgorithmVariant,
@@ -16,7 +18,6 @@ from hocket.search.nest.algorithm_variants import (
     explicit_variants,
 )
 from hocket.search.nest.hierarchy import LevelGroup, build_hierarchy
-from hocket.search.nest.work import Work, work_of
 from systems import three_masses
 
 TREE = LevelGroup(("first", LevelGroup(("second", "third"), 4)))
@@ -51,12 +52,16 @@ def test_a_level_with_the_same_step_is_the_flat_scenario(outputs):
 )
 def test_exchanges_and_steps_counted_by_hand(steps, exchanges, sims):
     """Three values between I and II and three between II and III, each at the rate of its level."""
-    assert work_of(three_masses(1, *steps)) == Work(pytest.approx(exchanges), pytest.approx(sims))
+    assert plan_work(plan_tree(three_masses(1, *steps))) == Work(
+        pytest.approx(exchanges), pytest.approx(sims)
+    )
 
 
 def test_consistent_outputs_cost_another_exchange():
     """Five inputs of outputs that react are set again: 11 values a step."""
-    assert work_of(three_masses(1, "0.1 s", outputs="consistent")).exchanges == pytest.approx(110)
+    assert plan_work(plan_tree(three_masses(1, "0.1 s", outputs="consistent"))).exchanges == pytest.approx(
+        110
+    )
 
 
 def test_what_belongs_to_connections_and_simulators_moves_along():

@@ -8,8 +8,9 @@ import pytest
 from hocket import GaussSeidel, Jacobi
 from hocket.files.toml import dumps, loads
 from hocket.model.experiment import Experiment
+from hocket.planning.cost import plan_work
+from hocket.planning.planner import plan_tree
 from hocket.search.nest.nest import nest
-from hocket.search.nest.work import work_of
 from search.nest.systems import real_errors, three_matrix
 from systems import THREE, three_masses
 
@@ -53,8 +54,8 @@ def test_it_is_more_accurate_than_the_tables_with_no_more_exchanges(found, row):
     v3 of scenario 1 in the first second is the error of the Euler steps of III: no coupling removes it.
     """
     composite = found[row["scenario"]].composite
-    theirs = work_of(three_masses(row["scenario"], *(f"{H} s" for H in row["H"])))
-    assert work_of(composite).exchanges <= theirs.exchanges
+    theirs = plan_work(plan_tree(three_masses(row["scenario"], *(f"{H} s" for H in row["H"]))))
+    assert plan_work(plan_tree(composite)).exchanges <= theirs.exchanges
     ours, table = thesis(composite, row["scenario"], row["t_end"]), row["max_error_x1_v1_x2_v2_x3_v3"]
     assert np.linalg.norm(ours) < 0.6 * np.linalg.norm(table)
     early = row["scenario"] == 1 and row["t_end"] == 1

@@ -8,7 +8,7 @@ import pytest
 from hocket import Hermite, Polynomial
 from hocket.errors import ScenarioError
 from hocket.search.nest.hierarchy import LevelGroup, parse_hierarchy
-from hocket.search.tune.choices import apply_choices, default_space, near_now, point_of_now
+from hocket.search.tune.choices import apply_choices, default_space, near_now
 from hocket.search.tune.space import parse_space
 from systems import three_masses, two_masses
 
@@ -73,7 +73,7 @@ def test_hierarchies_are_read():
         "{first, {second, third}",
         "{first, first, third}",
     ):
-        with pytest.raises(ScenarioError, match="no hierarchy"):
+        with pytest.raises(ScenarioError, match="not a hierarchy"):
             parse_hierarchy(wrong, ("first", "second", "third"), "tune.nesting")
 
 
@@ -97,10 +97,10 @@ def test_hierarchies_are_read():
         ("extrapolation", "linaer", "did you mean `linear`"),
         ("extrapolation", "", "no value"),
         ("algorithm", "seidel", "gauss-seidel"),
-        ("order", "one", "no order of the models"),
+        ("order", "one", "not an order of the models"),
         ("order", " , ", "no order"),
-        ("sweeps", "0", "no counts"),
-        ("sweeps", "1.5", "no counts"),
+        ("sweeps", "0", "not counts"),
+        ("sweeps", "1.5", "not counts"),
         ("nesting", "", "no nesting"),
     ],
 )
@@ -123,18 +123,19 @@ def test_all_faults_are_told_at_once():
 def test_now_is_found_in_the_space():
     over = {"step": "0.05, 0.1, 0.2", "algorithm": "gauss-seidel, jacobi", "extrapolation": "linear, hold"}
     made = parse_space(FLAT, over)
-    assert point_of_now(FLAT, made) == (1, 1, 1)
     near = near_now(FLAT, made)
+    assert apply_choices(FLAT, made.values(near[0])) == FLAT
     assert near[0] == (1, 1, 1)
     assert set(near[1:]) == {(0, 1, 1), (2, 1, 1), (1, 0, 1), (1, 1, 0)}
-    assert point_of_now(FLAT, parse_space(FLAT, {"step": "0.05, 0.2"})) is None
+    without = parse_space(FLAT, {"step": "0.05, 0.2"})
+    assert all(apply_choices(FLAT, without.values(point)) != FLAT for point in near_now(FLAT, without))
 
 
 def test_the_default_space_is_one_and_holds_now():
     over = default_space(THREE, Fraction(25))
     made = parse_space(THREE, over)
     assert {"step", "pair.step", "algorithm", "pair.order", "extrapolation", "outputs"} <= set(over)
-    assert point_of_now(THREE, made) is not None
+    assert apply_choices(THREE, made.values(near_now(THREE, made)[0])) == THREE
     for step in made.variables[0].values:
         assert (Fraction(25) / Fraction(step).limit_denominator(10**6)).denominator == 1
     assert "hermite" in over["extrapolation"], "linear models tell slopes"

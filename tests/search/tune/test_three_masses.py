@@ -11,8 +11,9 @@ import hocket
 from hocket.files import toml
 from hocket.files.formats import read
 from hocket.model.experiment import Experiment
+from hocket.planning.cost import plan_work
 from hocket.planning.parameters import leaves, with_leaves
-from hocket.search.nest.work import work_of
+from hocket.planning.planner import plan_tree
 from hocket.search.tune.tune import tune
 from hocket.search.tune.tuning_result import check_prediction
 from systems import THREE, three_masses
@@ -75,7 +76,7 @@ def test_the_proposal_has_at_most_0_002_for_no_more_work(experiment, tuned):
     chosen = tuned.composite_of(tuned.knee)
     found = error_of(chosen)
     assert found <= 0.002
-    now, then = work_of(experiment.composite), work_of(chosen)
+    now, then = plan_work(plan_tree(experiment.composite)), plan_work(plan_tree(chosen))
     assert then.steps <= now.steps
     assert then.exchanges <= now.exchanges
 

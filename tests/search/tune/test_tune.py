@@ -11,9 +11,10 @@ import pytest
 import hocket
 from hocket import Composite, Function, GaussSeidel, Ode, Scenario, StateSpace
 from hocket.errors import ScenarioError
+from hocket.search.case import Case
 from hocket.search.tune.choices import apply_choices
 from hocket.search.tune.evaluation_pool import Workers
-from hocket.search.tune.objectives import Case, evaluate_objectives, objectives, step_seconds
+from hocket.search.tune.objectives import evaluate_objectives, objectives, step_seconds
 from hocket.search.tune.point_judge import PointJudge
 from hocket.search.tune.space import parse_space
 from hocket.search.tune.tune import tune
@@ -248,7 +249,7 @@ def test_sampled_controllers_keep_their_period():
         ({"goals": ["roh"]}, "did you mean `rho`"),
         ({"goals": ["rho:one"]}, "`rho:one` says nothing"),
         ({"goals": ["error:"], "stop": 1}, "says nothing"),
-        ({"goals": ["radius:three"]}, "`three` is no simulator"),
+        ({"goals": ["radius:three"]}, "`three` is not a simulator"),
         ({"goals": ["error:one.G"], "stop": 1}, "no output is `one.G`"),
         ({"goals": ["error"]}, "nothing says how long"),
         ({"goals": ["nothing.py:here"]}, "no file"),

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hocket.coupling.wiring import OWN
 from hocket.engine.algebraic_loops import (
     SLOPE,
     VALUE,
@@ -28,9 +27,9 @@ from hocket.engine.protocol import LiveLevel
 from hocket.errors import ConvergenceError, list_names
 from hocket.model.extrapolators import Hold
 from hocket.model.protocols import Value
-from hocket.plan import Body, Feed, Read, Repeat, Solve, walk
+from hocket.plan import Body, Repeat
 from hocket.plan.accelerators import Accelerator
-from hocket.plan.instructions import named_simulators
+from hocket.plan.instructions import feedback_drives
 
 GROWING = 1e-3
 """A residual below this has not grown: it got stuck."""
@@ -54,20 +53,12 @@ class SweepCounts:
 
 
 def feedback_unknowns(level: LiveLevel, body: Body) -> list[Unknown]:
-    """Return what a repetition takes from the one before it: outputs fed from before they are read."""
-    read: set[int] = set()
+    """Return what a repetition takes from the one before it: values, and slopes where they are used."""
     found: set[Unknown] = set()
-    for _, instruction in walk(body):
-        children = [level.number[sim] for sim in named_simulators(instruction)]
-        for child in children if isinstance(instruction, (Feed, Solve)) else ():
-            for drive in level.wiring.drives[child]:
-                if drive is None or drive.child == OWN or drive.child in read:
-                    continue
-                found.add((drive.child, drive.port, VALUE))
-                if (drive.extrapolation or Hold()).slopes:
-                    found.add((drive.child, drive.port, SLOPE))
-        if isinstance(instruction, (Read, Solve)):
-            read.update(children)
+    for drive in feedback_drives(body, level.wiring):
+        found.add((drive.child, drive.port, VALUE))
+        if (drive.extrapolation or Hold()).slopes:
+            found.add((drive.child, drive.port, SLOPE))
     return sorted(found, key=lambda unknown: (unknown[2], unknown))
 
 

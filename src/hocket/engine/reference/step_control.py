@@ -22,7 +22,7 @@ from hocket.errors import ConvergenceError
 from hocket.model.extrapolators import Hermite, Hold, Polynomial, interpolate_samples, value_at
 from hocket.model.protocols import Sample, has_preferred_step
 from hocket.plan import Adapt, Body, Control
-from hocket.plan.instructions import REJECTED, SMALL, Next, step_factor
+from hocket.plan.instructions import SMALL, Next, step_factor
 from hocket.plan.verify.body_faults import steps_in, turn_order
 
 TOO_LONG = 1e10
@@ -74,11 +74,8 @@ class MacroStepController:
 
     def next_span(self, span: int, ratio: float, accepted: bool) -> int:
         """Return the step to try after one of this length whose error was so many tolerances."""
-        control, errors = self.control, (max(ratio, SMALL), self.before, self.earlier)
-        gains, most = (control.gains, control.most) if accepted else REJECTED
-        # where the error stays the same, the steps settle at an error of safety ** power tolerances
-        safety = control.safety ** (gains[0] - gains[1] + gains[2])
-        factor = step_factor(errors, self.power, gains, safety, (control.least, most))
+        errors = max(ratio, SMALL), self.before, self.earlier
+        factor = step_factor(self.control, errors, self.power, accepted)
         parts = keep_leading_bits(int(factor * float(span) / float(self.quantum)))
         return min(self.largest, max(self.quantum, parts * self.quantum))
 

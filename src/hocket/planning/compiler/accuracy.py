@@ -22,6 +22,7 @@ import numpy as np
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import wire
 from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model.arguments import choice_faults
 from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import as_level, levels, traits_of
 from hocket.model.extrapolators import Hold
@@ -76,7 +77,7 @@ class AcceptedSteps:
     error: Array
     """Of the step that led there, in tolerances, as it was estimated."""
     rejected: int
-    """Steps that were taken back."""
+    """Steps that were rolled back."""
     finished: bool
     """Whether the stop of the controller was reached; else there were too few steps of s."""
 
@@ -101,7 +102,7 @@ class AcceptedSteps:
         worst = int(np.argmax(self.error))
         if self.error[worst] > 1.0:
             what = f"the error is {self.error[worst]:.3g} times the tolerance"
-            hint = "a smaller `first`" if worst <= 1 else "an estimate that goes back: richardson, defect"
+            hint = "a smaller `first`" if worst <= 1 else "an estimate that rolls back: richardson, defect"
             faults.append(Fault(what, f"step to t = {self.t[worst]:.6g} s", "at most 1", hint))
         if not self.finished:
             where = f"t = {self.t[-1]:.6g} s"
@@ -156,7 +157,7 @@ class Accuracy:
     times the value, in every real output that `watch` names; `tolerances` gives some of them their own. It
     counts `per` "step" or "unit" of time. Steps begin with `first` (left out: a hundredth of the largest),
     are at most `largest` (the step of the level) and at least `smallest` (a millionth of the largest).
-    `rejects`: whether steps are taken back (None: where all can go back; "copy" never does).
+    `rejects`: whether steps are rolled back (None: where all can roll back; "copy" never does).
     """
 
     stop: Duration
@@ -187,11 +188,9 @@ class Accuracy:
         object.__setattr__(self, "watch", (watch,) if isinstance(watch, str) else tuple(watch))
 
     def _faults(self) -> Iterator[Fault]:
-        for name, known in (("estimate", SOURCES), ("controller", tuple(GAINS)), ("per", PER)):
-            value = getattr(self, name)
-            if value not in known:
-                words = " or ".join(f'"{word}"' for word in known)
-                yield Fault(f"`{name}` cannot be {value!r}", name, words, suggest_nearest(str(value), known))
+        yield from choice_faults("estimate", self.estimate, SOURCES)
+        yield from choice_faults("controller", self.controller, tuple(GAINS))
+        yield from choice_faults("per", self.per, PER)
         for number in (self.tolerance, *self.tolerances.values()):
             if not isinstance(number, Real) or not 0.0 < number < math.inf:
                 yield Fault(f"a tolerance of {number!r} is never met", "tolerance", "a number above 0")
@@ -208,11 +207,11 @@ class Accuracy:
         """Return what stands in the way."""
         if clock_of(level.scenario):
             return [Fault("its time is told by a step controller already", "models", "a level over t")]
-        goes_back = self.estimate == "richardson" or bool(self.rejects)
+        rolls_back = self.estimate == "richardson" or bool(self.rejects)
         hint = (
-            '`Replay(...)` around it, `replay = true` in a file; or estimate="copy", which needs no way back'
+            '`Replay(...)` around it, `replay = true` in a file; or estimate="copy", which needs no rollback'
         )
-        faults = list(obstacles(level, goes_back, hint))
+        faults = list(obstacles(level, rolls_back, hint))
         if faults:
             return faults
         signals = [name for _, name, _ in self._prepare_level(level)[1]]
@@ -242,7 +241,8 @@ class Accuracy:
         )
         models = {clock: self._clock(level, signals, own, order, quantum), **told.models}
         paths = [path for path, _ in told_models(scenario, level.step)]
-        made = [*_time_connections(paths, clock, TOLD), *_watch_connections(signals, clock)]
+        made = _time_connections(paths, clock, TOLD)
+        made += [Connection(path, f"{clock}.{path}") for path in signals]
         reasons = {
             clock: f"chooses t and h so that the error {self._tolerance_words()}{self._doubt(scenario)}"
         }
@@ -253,7 +253,7 @@ class Accuracy:
             copy = _free_clock_name(COPY, scenario.models)
             models[copy] = _level_over_s(level, _without_outputs(told))
             made += _time_connections([f"{copy}.{path}" for path in paths], clock, TOLD_COPY)
-            made += _watch_connections(signals, clock, copy)
+            made += [Connection(f"{copy}.{path}", f"{clock}.{COPY}.{path}") for path in signals]
             reasons[copy] = (
                 "the same again, in one step where the others make two: their difference is the error"
             )
@@ -261,7 +261,7 @@ class Accuracy:
         new = told.with_changes(
             models=models,
             connections=(*told.connections, *made),
-            record=_record_clock(scenario.record, clock),
+            record=scenario.record if "*" in scenario.record else (*scenario.record, f"{clock}.*"),
             inserted={**told.inserted, **_insertion_notes(reasons)},
         )
         return _level_over_s(level, new)
@@ -369,7 +369,7 @@ class Accuracy:
         """Return a scenario whose simulators are told the time, at all levels."""
         models: dict[str, Model] = {}
         for name, model in level.scenario.models.items():
-            inner: Any = as_level(model)
+            inner = as_level(model)
             if inner is None or not is_told_inside(inner, level.step):
                 models[name] = Timed(model, self.begin, degrees.get(name, ()))  # type: ignore[arg-type]
             else:
@@ -424,11 +424,10 @@ def _coupler_outputs(level: Composite) -> set[str]:
     }
 
 
-def _level_over_s(level: Any, scenario: Scenario) -> Composite:
-    made: Composite = level.with_changes(
+def _level_over_s(level: Composite, scenario: Scenario) -> Composite:
+    return level.with_changes(
         scenario=scenario, step=1, orchestrator=Jacobi(), extrapolation=Hold(), start="cold"
     )
-    return made
 
 
 def _without_outputs(scenario: Scenario) -> Scenario:
@@ -445,19 +444,9 @@ def _time_connections(paths: Iterable[str], clock: str, told: tuple[str, ...]) -
     ]
 
 
-def _watch_connections(signals: Iterable[str], clock: str, level: str = "") -> list[Connection]:
-    if level:
-        return [Connection(f"{level}.{path}", f"{clock}.{COPY}.{path}") for path in signals]
-    return [Connection(path, f"{clock}.{path}") for path in signals]
-
-
 def _free_clock_name(name: str, taken: Collection[str]) -> str:
     names = (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3)))
     return next(each for each in names if each not in taken)
-
-
-def _record_clock(record: tuple[str, ...], clock: str) -> tuple[str, ...]:
-    return record if "*" in record else (*record, f"{clock}.*")
 
 
 def _insertion_notes(reasons: Mapping[str, str]) -> dict[str, Insertion]:

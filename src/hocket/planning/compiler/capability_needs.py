@@ -1,12 +1,12 @@
-"""What algorithms, extrapolations and passes ask for: capabilities, of whom, why, and what is lost without.
+"""What algorithms, extrapolations and passes need: capabilities, of which simulators, why, and what is lost.
 
 In:  a level
-Out: asks, before anybody has answered
+Out: Needs, with those that can and those that cannot
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,19 @@ from hocket.coupling.feedthrough import Feedthrough
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import Wiring, wire_unchecked
 from hocket.errors import ScenarioError, suggest_nearest
-from hocket.model.composite import CapabilityRequest, DemandingOrchestrator, as_level, is_sampled, traits_of
+from hocket.model.composite import (
+    CapabilityRequest,
+    DemandingOrchestrator,
+    as_level,
+    is_sampled,
+    levels,
+    traits_of,
+)
 from hocket.model.equations import Equation
 from hocket.model.protocols import Extrapolator, Model, declared_energy, period_of
 from hocket.model.scenario import Scenario
-from hocket.planning.compiler.capability_table import feedthrough_origin, walk_models
+from hocket.planning.compiler.capability_table import feedthrough_origin
+from hocket.planning.parameters import leaves
 from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model
 
 if TYPE_CHECKING:
@@ -40,119 +48,10 @@ PASSES: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "accuracy": (
         ("variable step", "a controller tells all how far to step", ""),
-        ("rollback", "steps with too large an error are taken back", 'estimate "copy" or "defect" is left'),
+        ("rollback", "steps with too large an error are rolled back", 'estimate "copy" or "defect" is left'),
     ),
 }
 """What passes ask of a level: capability, why, and what is lost without; nothing: they refuse."""
-
-
-# algorithms
-
-
-def orchestrator_asks(orchestrator: Any, scenario: Scenario) -> Iterator[CapabilityRequest]:
-    """Yield what an algorithm asks of a level, if it says so."""
-    if isinstance(orchestrator, DemandingOrchestrator):
-        yield from (CapabilityRequest(*each) for each in orchestrator.needs(scenario))
-
-
-def event_asks(scenario: Scenario) -> Iterator[CapabilityRequest]:
-    """Yield what those ask of all who may stop early."""
-    early = [name for name, model in scenario.models.items() if model.capabilities.stops_early]
-    if early:
-        why = f"`{early[0]}` may stop inside a step, and the others go back to meet it there"
-        loses = f"`{early[0]}` goes on alone from there, where it can"
-        for capability in ("rollback", "variable step"):
-            yield CapabilityRequest(capability, tuple(scenario.models), why, loses)
-
-
-# what is exchanged
-
-
-def extrapolation_asks(level: Any, wiring: Wiring) -> Iterator[tuple[Extrapolator, CapabilityRequest]]:
-    """Yield the needs of the extrapolators: slopes of sources, inputs that follow them."""
-    sources: dict[Any, dict[str, None]] = {}
-    given: dict[Any, dict[str, None]] = {}
-    for child, drives in enumerate(wiring.drives):
-        honoured = wiring.models[child].capabilities.input_degree
-        for port, drive in enumerate(drives):
-            fitted = None if drive is None else _input_extrapolator(level, wiring, child, port)
-            if drive is None or fitted is None:
-                continue
-            if fitted.slopes and drive.child >= 0:
-                sources.setdefault(fitted, {}).setdefault(wiring.names[drive.child])
-            if honoured is not None and honoured < fitted.degree:
-                given.setdefault(fitted, {}).setdefault(wiring.names[child])
-    for fitted, names in sources.items():
-        yield fitted, CapabilityRequest("slopes", tuple(names), "it goes through values and their slopes")
-    for fitted, names in given.items():
-        degree = min(level.scenario.models[name].capabilities.input_degree or 0 for name in names)
-        why = f"inputs are given as polynomials of degree {fitted.degree}"
-        loses = f"what it follows is of degree {degree}: its order is at most {degree + 1}"
-        yield fitted, CapabilityRequest("input degree", tuple(names), why, loses)
-
-
-def _input_extrapolator(level: Any, wiring: Wiring, child: int, port: int) -> Extrapolator | None:
-    """Return the extrapolator of an input, as the engine chooses it; None: a hold, or passed on."""
-    drive = wiring.drives[child][port]
-    if drive is None or drive.extrapolation is not None or drive.child < 0:
-        return None if drive is None else drive.extrapolation
-    ends = wiring.models[child], wiring.models[drive.child]
-    if any(is_sampled(end) or period_of(end) is not None for end in ends):
-        return None
-    if ends[0].inputs[port].discrete or ends[1].outputs[drive.port].discrete:
-        return None
-    chosen: Extrapolator = level.extrapolation
-    return chosen
-
-
-def exchange_asks(level: Any, wiring: Wiring) -> Iterator[CapabilityRequest]:
-    """Yield what consistent outputs ask for."""
-    if traits_of(level.orchestrator).outputs == "stale":
-        return
-    reacting = [
-        name
-        for name, model in zip(wiring.names, wiring.models, strict=True)
-        if any(port.feedthrough for port in model.outputs)
-    ]
-    if reacting:
-        why = "outputs are evaluated again once inputs are exchanged"
-        loses = "its outputs stay as they were under the inputs of the step"
-        yield CapabilityRequest("re-evaluation", tuple(reacting), why, loses)
-    looped = dict.fromkeys(wiring.names[child] for loop in Feedthrough(wiring).loops for child, _ in loop)
-    if looped:
-        why = "algebraic loops are found by what is declared"
-        loses = "loops that are none may be solved, since all outputs are taken to react to all inputs"
-        yield CapabilityRequest("feedthrough", tuple(looped), why, loses)
-
-
-def needs_past(level: Any) -> bool:
-    """Return whether an extrapolator of a level loses order without a past."""
-    wiring = wire_unchecked(level.scenario)
-    fitted = (
-        _input_extrapolator(level, wiring, child, port)
-        for child, drives in enumerate(wiring.drives)
-        for port in range(len(drives))
-    )
-    return any(each is not None and each.degree > (2 if each.slopes else 1) for each in fitted)
-
-
-def concerned_models(name: str, scenario: Scenario) -> tuple[str, ...]:
-    """Return the models that a pass has to do with."""
-    if name == "modularity":
-        equations = [Equation.of(each) for one in scenario.constraints.values() for each in one.equations]
-        coupled = {path.partition(".")[0] for equation in equations for path in equation.paths}
-        return tuple(model for model in scenario.models if model in coupled)
-    if name == "loops":
-        wiring = wire_unchecked(scenario)
-        inside = {wiring.names[child] for loop in Feedthrough(wiring).loops for child, _ in loop}
-        return tuple(model for model in scenario.models if model in inside)
-    return tuple(scenario.models)
-
-
-def name_of(thing: Any) -> str:
-    """Return how a file would name an algorithm or an extrapolator."""
-    name = type(thing).__name__
-    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).strip("-")
 
 
 @dataclass(frozen=True)
@@ -170,9 +69,9 @@ class Need:
     of: tuple[str, ...] = ()
     """The paths of those it is asked of; of levels those inside."""
     unmet: tuple[str, ...] = ()
-    """Those who cannot."""
+    """Those that cannot."""
     emulated: tuple[str, ...] = ()
-    """Those who can by an emulation."""
+    """Those that can by an emulation."""
     part: Fraction = Fraction(1)
     """Of any step: the shortest that will be asked for, as a part of the level's."""
 
@@ -196,112 +95,183 @@ def needs(level: Composite, passes: Iterable[str] = ()) -> list[Need]:
     for name in named:
         if name not in PASSES:
             raise ScenarioError(f"there is no pass `{name}`", "passes", "", suggest_nearest(name, PASSES))
-    prepared: Any = level.with_scenario(with_level_ports(level.scenario))
-    return [*_level_needs(prepared, ""), *_start_needs(prepared), *_pass_needs(prepared, named)]
+    prepared = level.with_scenario(with_level_ports(level.scenario))
+    every = [(prefix, each) for prefix, each in levels(prepared)]
+    own = [need for prefix, each in every for need in _level_needs(each, prefix)]
+    made = [need for prefix, each in every for need in _pass_needs(each, prefix, named)]
+    return [*own, *_start_needs(prepared), *made]
 
 
-def _pass_needs(level: Any, named: Sequence[str]) -> Iterator[Need]:
-    """Yield what passes need of the outermost level and of those inside."""
-    for path, each in _levels_by_path(level):
-        scenario: Scenario = each.scenario
-        due = {"modularity": bool(scenario.constraints), "distribution": scenario.hosts is not None}
-        for name, asks in PASSES.items():
-            if not (due.get(name, False) or (name in named and not path)):
-                continue
-            sims = concerned_models(name, scenario)
-            for capability, why, loses in asks if sims else ():
-                need = Need(f"pass {name}", path, capability, why, loses)
-                yield _answer_need(need, each, [f"{path}.{sim}" if path else sim for sim in sims], path)
-
-
-def _level_needs(level: Any, path: str) -> Iterator[Need]:
-    scenario: Scenario = level.scenario
+def _level_needs(level: Composite, prefix: str) -> Iterator[Need]:
+    """Yield what the algorithm of a level, what it exchanges, its events and its bonds need."""
+    scenario, algorithm = level.scenario, name_of(level.orchestrator)
     wiring = wire_unchecked(scenario)
-    name = name_of(level.orchestrator)
-    for ask in orchestrator_asks(level.orchestrator, scenario):
-        yield _need_from_ask(ask, name, level, path)
-    for ask in event_asks(scenario):
-        yield _need_from_ask(ask, "events", level, path)
-    for extrapolation, ask in extrapolation_asks(level, wiring):
-        yield _need_from_ask(ask, f"extrapolation {name_of(extrapolation)}", level, path)
-    for ask in exchange_asks(level, wiring):
-        yield _need_from_ask(ask, name, level, path)
-    for bond_name, bond in scenario.bonds.items():
-        if bond.balance == "energy":
-            need = Need(
-                f"bond {bond_name}", path, "energy", "power is balanced by the energy that each stores"
-            )
-            yield _answer_need(need, level, _simulators_of_ports(level, path, (bond.effort, bond.flow)), path)
-    for child, model in scenario.models.items():
-        if as_level(model) is not None:
-            yield from _level_needs(model, f"{path}.{child}" if path else child)
-
-
-def _simulators_of_ports(level: Any, path: str, ports: Iterable[str]) -> list[str]:
-    """Return the paths of the simulators that have these ports."""
-    known = [here for here, model in walk_models(level, path) if as_level(model) is None]
-    inside = f"{path}." if path else ""
-    return [here for here in known if any(f"{inside}{port}".startswith(f"{here}.") for port in ports)]
-
-
-def _start_needs(level: Any) -> Iterator[Need]:
-    """Yield what a past for the extrapolators asks of all simulators of the tree."""
-    looking = [path for path, each in _levels_by_path(level) if each.start == "window" and needs_past(each)]
-    if looking:
-        everybody = [path for path, model in walk_models(level) if as_level(model) is None]
-        for capability in ("rollback", "variable step"):
-            why = "extrapolators get a past from a window of steps that is taken back"
-            loses = "the start is cold, and the order is capped at 2, or 3 with slopes"
-            yield _answer_need(Need("the start", looking[0], capability, why, loses), level, everybody)
-
-
-def _levels_by_path(level: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    yield path, level
-    for here, model in walk_models(level, path):
-        if as_level(model) is not None:
-            yield here, model
-
-
-# who can
-
-
-def _need_from_ask(ask: CapabilityRequest, by: str, level: Any, path: str) -> Need:
-    """Return a need with the answers of those it is asked of."""
-    need = Need(by, path, ask.capability, ask.why, ask.loses, part=ask.part)
-    known = level.scenario.models
-    sims = [sim for sim in ask.sims if sim in known]
-    if ask.capability == "variable step":
-        return _answer_step_need(need, level, sims, ask.divides)
-    return _answer_need(need, level, [f"{path}.{sim}" if path else sim for sim in sims], path)
-
-
-def _answer_need(need: Need, level: Any, paths: Sequence[str], inside: str = "") -> Need:
-    """Return the need with who cannot, and who can by an emulation; levels answer by those in them."""
-    models = dict(walk_models(level, inside))
-    leaves = list(_simulators_inside(models, paths))
-    unmet = tuple(path for path in leaves if not has_capability(models[path], need.capability))
-    emulated = tuple(
-        path
-        for path in leaves
-        if any(layer.emulates == need.capability for layer in emulation_layers(models[path]))
-    )
-    return replace(need, of=tuple(leaves), unmet=unmet, emulated=emulated)
-
-
-def _simulators_inside(models: dict[str, Model], paths: Iterable[str]) -> Iterator[str]:
-    for path in paths:
-        level = as_level(models[path])
-        if level is None:
-            yield path
+    asks: list[tuple[str, CapabilityRequest]] = []
+    if isinstance(level.orchestrator, DemandingOrchestrator):
+        asks += [(algorithm, CapabilityRequest(*ask)) for ask in level.orchestrator.needs(scenario)]
+    asks += [("events", ask) for ask in _event_asks(scenario)]
+    asks += [(f"extrapolation {name_of(by)}", ask) for by, ask in _extrapolation_asks(level, wiring)]
+    asks += [(algorithm, ask) for ask in _exchange_asks(level, wiring)]
+    for by, ask in asks:
+        need = Need(by, prefix[:-1], ask.capability, ask.why, ask.loses, part=ask.part)
+        sims = [sim for sim in ask.sims if sim in scenario.models]
+        if ask.capability == "variable step":
+            yield _answer_step_need(need, level, sims, ask.divides)
         else:
-            yield from _simulators_inside(models, (f"{path}.{name}" for name in level.scenario.models))
+            yield _answer_need(need, level, prefix, [f"{prefix}{sim}" for sim in sims])
+    for name, bond in scenario.bonds.items():
+        if bond.balance == "energy":
+            why = "power is balanced by the energy that each stores"
+            ports = f"{prefix}{bond.effort}", f"{prefix}{bond.flow}"
+            sims = [path for path, _ in leaves(level, prefix) if any(p.startswith(f"{path}.") for p in ports)]
+            yield _answer_need(Need(f"bond {name}", prefix[:-1], "energy", why), level, prefix, sims)
 
 
-def _answer_step_need(need: Need, level: Any, sims: Sequence[str], divides: bool) -> Need:
+def _start_needs(level: Composite) -> Iterator[Need]:
+    """Yield what a past for the extrapolators asks of all simulators of the tree."""
+    looking = [prefix for prefix, each in levels(level) if each.start == "window" and _needs_past(each)]
+    for capability in ("rollback", "variable step") if looking else ():
+        why = "extrapolators get a past from a window of steps that is rolled back"
+        loses = "the start is cold, and the order is capped at 2, or 3 with slopes"
+        need = Need("the start", looking[0][:-1], capability, why, loses)
+        yield _answer_need(need, level, "", [path for path, _ in leaves(level)])
+
+
+def _pass_needs(level: Composite, prefix: str, named: Sequence[str]) -> Iterator[Need]:
+    """Yield what passes need of a level; those that are named are for the outermost one."""
+    scenario = level.scenario
+    due = {"modularity": bool(scenario.constraints), "distribution": scenario.hosts is not None}
+    for name, asks in PASSES.items():
+        if due.get(name, False) or (name in named and not prefix):
+            sims = [f"{prefix}{sim}" for sim in _concerned_models(name, scenario)]
+            for capability, why, loses in asks if sims else ():
+                need = Need(f"pass {name}", prefix[:-1], capability, why, loses)
+                yield _answer_need(need, level, prefix, sims)
+
+
+# what is asked for
+
+
+def _event_asks(scenario: Scenario) -> Iterator[CapabilityRequest]:
+    """Yield what those ask of all which may stop early."""
+    early = [name for name, model in scenario.models.items() if model.capabilities.stops_early]
+    for capability in ("rollback", "variable step") if early else ():
+        why = f"`{early[0]}` may stop inside a step, and the others roll back to meet it there"
+        loses = f"`{early[0]}` goes on alone from there, where it can"
+        yield CapabilityRequest(capability, tuple(scenario.models), why, loses)
+
+
+def _extrapolation_asks(level: Composite, wiring: Wiring) -> Iterator[tuple[Extrapolator, CapabilityRequest]]:
+    """Yield the needs of the extrapolators: slopes of sources, inputs that follow them."""
+    sources: dict[Any, dict[str, None]] = {}
+    given: dict[Any, dict[str, None]] = {}
+    for child, drives in enumerate(wiring.drives):
+        honoured = wiring.models[child].capabilities.input_degree
+        for port, drive in enumerate(drives):
+            fitted = None if drive is None else _input_extrapolator(level, wiring, child, port)
+            if drive is None or fitted is None:
+                continue
+            if fitted.slopes and drive.child >= 0:
+                sources.setdefault(fitted, {}).setdefault(wiring.names[drive.child])
+            if honoured is not None and honoured < fitted.degree:
+                given.setdefault(fitted, {}).setdefault(wiring.names[child])
+    for fitted, names in sources.items():
+        yield fitted, CapabilityRequest("slopes", tuple(names), "it goes through values and their slopes")
+    for fitted, names in given.items():
+        degree = min(level.scenario.models[name].capabilities.input_degree or 0 for name in names)
+        why = f"inputs are given as polynomials of degree {fitted.degree}"
+        loses = f"what it follows is of degree {degree}: its order is at most {degree + 1}"
+        yield fitted, CapabilityRequest("input degree", tuple(names), why, loses)
+
+
+def _input_extrapolator(level: Composite, wiring: Wiring, child: int, port: int) -> Extrapolator | None:
+    """Return the extrapolator of an input, as the engine chooses it; None: a hold, or passed on."""
+    drive = wiring.drives[child][port]
+    if drive is None or drive.extrapolation is not None or drive.child < 0:
+        return None if drive is None else drive.extrapolation
+    ends = wiring.models[child], wiring.models[drive.child]
+    if any(is_sampled(end) or period_of(end) is not None for end in ends):
+        return None
+    if ends[0].inputs[port].discrete or ends[1].outputs[drive.port].discrete:
+        return None
+    return level.extrapolation
+
+
+def _exchange_asks(level: Composite, wiring: Wiring) -> Iterator[CapabilityRequest]:
+    """Yield what consistent outputs ask for."""
+    if traits_of(level.orchestrator).outputs == "stale":
+        return
+    reacting = [
+        name
+        for name, model in zip(wiring.names, wiring.models, strict=True)
+        if any(port.feedthrough for port in model.outputs)
+    ]
+    if reacting:
+        why = "outputs are evaluated again once inputs are exchanged"
+        loses = "its outputs stay as they were under the inputs of the step"
+        yield CapabilityRequest("re-evaluation", tuple(reacting), why, loses)
+    looped = dict.fromkeys(wiring.names[child] for loop in Feedthrough(wiring).loops for child, _ in loop)
+    if looped:
+        why = "algebraic loops are found by what is declared"
+        loses = "loops that are none may be solved, since all outputs are taken to react to all inputs"
+        yield CapabilityRequest("feedthrough", tuple(looped), why, loses)
+
+
+def _needs_past(level: Composite) -> bool:
+    """Return whether an extrapolator of a level loses order without a past."""
+    wiring = wire_unchecked(level.scenario)
+    fitted = (
+        _input_extrapolator(level, wiring, child, port)
+        for child, drives in enumerate(wiring.drives)
+        for port in range(len(drives))
+    )
+    return any(each is not None and each.degree > (2 if each.slopes else 1) for each in fitted)
+
+
+def _concerned_models(name: str, scenario: Scenario) -> tuple[str, ...]:
+    """Return the models that a pass has to do with."""
+    if name == "modularity":
+        equations = [Equation.of(each) for one in scenario.constraints.values() for each in one.equations]
+        coupled = {path.partition(".")[0] for equation in equations for path in equation.paths}
+        return tuple(model for model in scenario.models if model in coupled)
+    if name == "loops":
+        wiring = wire_unchecked(scenario)
+        inside = {wiring.names[child] for loop in Feedthrough(wiring).loops for child, _ in loop}
+        return tuple(model for model in scenario.models if model in inside)
+    return tuple(scenario.models)
+
+
+def name_of(thing: Any) -> str:
+    """Return how a file would name an algorithm or an extrapolator."""
+    name = type(thing).__name__
+    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).strip("-")
+
+
+# answers
+
+
+def _answer_need(need: Need, level: Composite, prefix: str, paths: Iterable[str]) -> Need:
+    """Return the need with those that cannot, and those that can by an emulation; levels answer by theirs."""
+    of = {
+        leaf: model
+        for path in paths
+        for leaf, model in leaves(level, prefix)
+        if leaf == path or leaf.startswith(f"{path}.")
+    }
+    unmet = tuple(path for path, model in of.items() if not has_capability(model, need.capability))
+    emulated = tuple(path for path, model in of.items() if _is_emulated(model, need.capability))
+    return replace(need, of=tuple(of), unmet=unmet, emulated=emulated)
+
+
+def _is_emulated(model: Model, capability: str) -> bool:
+    return any(layer.emulates == capability for layer in emulation_layers(model))
+
+
+def _answer_step_need(need: Need, level: Composite, sims: Sequence[str], divides: bool) -> Need:
     """Return the need of steps other than the level's; a level inside can where its own step fits."""
     unmet, emulated, inside = [], [], f"{need.level}." if need.level else ""
     for sim in sims:
-        model = level.scenario.models[sim]
+        model: Any = level.scenario.models[sim]
         own = period_of(model) or (model.step if as_level(model) is not None else None)
         fits = (
             model.capabilities.variable_step
@@ -310,7 +280,7 @@ def _answer_step_need(need: Need, level: Any, sims: Sequence[str], divides: bool
         )
         if not fits:
             unmet.append(f"{inside}{sim}")
-        elif any(layer.emulates == "variable step" for layer in emulation_layers(model)):
+        elif _is_emulated(model, "variable step"):
             emulated.append(f"{inside}{sim}")
     of = tuple(f"{inside}{sim}" for sim in sims)
     return replace(need, of=of, unmet=tuple(unmet), emulated=tuple(emulated))
@@ -322,22 +292,17 @@ def _step_fits(model: Any, ratio: Fraction, divides: bool) -> bool:
     return ratio.denominator == 1 or (ratio.numerator == 1 and not divides)
 
 
-def has_capability(model: Any, capability: str) -> bool:
+_ANSWERS: dict[str, Callable[[Any], bool]] = {
+    "rollback": lambda model: model.capabilities.rollback,
+    "variable step": lambda model: model.capabilities.variable_step,
+    "slopes": lambda model: model.capabilities.slopes,
+    "re-evaluation": lambda model: model.capabilities.reevaluates,
+    "input degree": lambda model: model.capabilities.input_degree is None,
+    "feedthrough": lambda model: not feedthrough_origin(model).startswith("assumed"),
+    "energy": lambda model: declared_energy(innermost_model(model)) is not None,
+}
+
+
+def has_capability(model: Model, capability: str) -> bool:
     """Return whether a simulator has a capability, by itself or by an emulation."""
-    can = model.capabilities
-    match capability:
-        case "rollback":
-            return bool(can.rollback)
-        case "variable step":
-            return bool(can.variable_step)
-        case "slopes":
-            return bool(can.slopes)
-        case "re-evaluation":
-            return bool(can.reevaluates)
-        case "input degree":
-            return can.input_degree is None
-        case "feedthrough":
-            return not feedthrough_origin(model).startswith("assumed")
-        case "energy":
-            return declared_energy(innermost_model(model)) is not None
-    return False
+    return capability in _ANSWERS and bool(_ANSWERS[capability](model))

@@ -6,20 +6,19 @@ Out: a table: a row per simulator and per level, a column per capability (after 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hocket.model.clock import format_duration
 from hocket.model.composite import as_level
 from hocket.model.protocols import (
-    Model,
     class_declarations,
     declared_energy,
     has_preferred_step,
     period_of,
     tells_energy,
 )
+from hocket.planning.parameters import walk_models
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 YES, NO = "yes", "no"
 CAPABILITIES = {
-    "rollback": "goes back to a state it was in: save() and restore(), canGetAndSetFMUstate",
+    "rollback": "rolls back to a state it was in: save() and restore(), canGetAndSetFMUstate",
     "variable step": "takes steps of any length, not only that of its level",
     "slopes": "tells the time derivatives of its outputs",
     "input degree": "the highest power of time in an input that it follows within a step",
@@ -79,15 +78,6 @@ def tabulate_capabilities(level: Composite) -> CapabilityTable:
     return CapabilityTable(tuple(_capability_row(path, model) for path, model in walk_models(level)))
 
 
-def walk_models(level: Any, path: str = "") -> Iterator[tuple[str, Model]]:
-    """Yield all models in a level with their paths, each level before what is in it."""
-    for name, model in level.scenario.models.items():
-        here = f"{path}.{name}" if path else name
-        yield here, model
-        if as_level(model) is not None:
-            yield from walk_models(model, here)
-
-
 def _capability_row(path: str, model: Any) -> CapabilityRow:
     can, bare = model.capabilities, innermost_model(model)
     emulated = {layer.emulates: layer.emulation for layer in reversed(list(emulation_layers(model)))}
@@ -105,14 +95,12 @@ def _capability_row(path: str, model: Any) -> CapabilityRow:
         "events": _yes_or_no(can.stops_early),
         "step wish": _yes_or_no(_prefers_steps(bare)),
         "order": "" if can.order is None else str(can.order),
-        "energy": _yes_or_no(_tells_energy(model, nested)),
-        "copies": _copies(model, bare, nested),
+        "energy": _yes_or_no(_tells_energy(model)),
+        "copies": _copies(model),
     }
     for capability, how in emulated.items():
-        if capability in found:
-            found[capability] = (
-                f"emulated: {how.partition(' by ')[2]}" if " by " in how else found[capability]
-            )
+        if capability in found and " by " in how:
+            found[capability] = f"emulated: {how.partition(' by ')[2]}"
     if nested:
         _note_emulations_inside(found, model)
     return CapabilityRow(path, "level" if nested else type(bare).__name__, tuple(found.items()), nested)
@@ -159,9 +147,9 @@ def _prefers_steps(bare: Any) -> bool:
     return isinstance(bare, Python) and has_preferred_step(bare._class_facts.cls)
 
 
-def _tells_energy(model: Any, nested: bool) -> bool:
-    if nested:
-        return all(_tells_energy(each, as_level(each) is not None) for each in model.scenario.models.values())
+def _tells_energy(model: Any) -> bool:
+    if level := as_level(model):
+        return all(map(_tells_energy, level.scenario.models.values()))
     bare = innermost_model(model)
     if any(layer.emulates == "variable step" for layer in emulation_layers(model)):
         return False
@@ -170,16 +158,11 @@ def _tells_energy(model: Any, nested: bool) -> bool:
     return declared_energy(bare) is not None
 
 
-def _copies(model: Any, bare: Any, nested: bool) -> str:
-    if nested:
-        each = [
-            _copies(one, innermost_model(one), as_level(one) is not None)
-            for one in model.scenario.models.values()
-        ]
-        return next((found for found in each if found != YES), YES)
-    if isinstance(bare, Fmu) and bare.interface_used.only_once:
-        return "one per process"
-    return YES
+def _copies(model: Any) -> str:
+    if level := as_level(model):
+        return next((found for found in map(_copies, level.scenario.models.values()) if found != YES), YES)
+    bare = innermost_model(model)
+    return "one per process" if isinstance(bare, Fmu) and bare.interface_used.only_once else YES
 
 
 def _yes_or_no(can: bool) -> str:

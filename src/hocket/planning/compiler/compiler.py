@@ -17,6 +17,7 @@ from hocket.planning.compiler.contract import Pass, insertions, triviality_fault
 from hocket.planning.compiler.distribution import Distribution
 from hocket.planning.compiler.loop_pass import Loops
 from hocket.planning.compiler.modularity import Modularity
+from hocket.planning.parameters import leaves
 from hocket.planning.planner import plan_tree
 from hocket.simulators.wrappers.timed import Timed
 
@@ -37,7 +38,7 @@ class PassRecord:
     why: tuple[str, ...]
     inserted: tuple[tuple[str, str], ...]
     gone: tuple[str, ...]
-    """Connections and equations that are no more."""
+    """Connections and equations that are not there any more."""
     moved: tuple[tuple[str, str], ...] = ()
     """Simulators that stand elsewhere, from where to where."""
 
@@ -69,7 +70,7 @@ class Compilation:
             lines += [f"   moved {old} to {new}" for old, new in chapter.moved]
             lines += [f"   no longer there: {path}" for path in chapter.gone]
         lines += [f"{name}: nothing to do" for name in self.idle]
-        made, before = (sum(1 for _ in _simulators(each)) for each in (self.level, self.original))
+        made, before = (sum(1 for _ in leaves(each)) for each in (self.level, self.original))
         lines.append(
             f"{before} simulators before, {made} after; every input has one source, nothing depends on itself"
         )
@@ -86,7 +87,8 @@ def compile_level(
     met, if the level cannot be made trivial.
     """
     _check_arguments(level, passes)
-    chosen = list(_default_passes(level) if passes is None else passes)
+    needed: list[Pass] = [Modularity(), Loops(), *([Distribution()] if level.scenario.hosts else [])]
+    chosen = needed if passes is None else list(passes)
     if in_order:
         chosen.sort(key=lambda each: ORDER.index(each.name) if each.name in ORDER else len(ORDER))
     _refuse(list(_host_faults(level)), "hosts do not fit the models")
@@ -109,23 +111,16 @@ def compile_level(
 
 
 def _check_arguments(level: Any, passes: Any) -> None:
-    """Refuse what is no level, and what are no passes."""
+    """Refuse what is not a level, and what are not passes."""
     if as_level(level) is None:
         hint = 'hk.read("car.toml").composite, or Composite(scenario, step)'
-        raise ScenarioError(f"`{level!r:.60}` is no level", "compile", "a Composite", hint)
+        raise ScenarioError(f"`{level!r:.60}` is not a level", "compile", "a Composite", hint)
     given = passes if passes is None or isinstance(passes, (list, tuple)) else [passes]
     wrong = [each for each in given or () if isinstance(each, type) or not isinstance(each, Pass)]
     if wrong or given is not passes:
         hint = "from hocket.planning.compiler.modularity import Modularity"
-        what = f"`{wrong[0]!r:.60}` is no pass" if wrong else "one pass, and no list of them"
+        what = f"`{wrong[0]!r:.60}` is not a pass" if wrong else "one pass, and no list of them"
         raise ScenarioError(what, "passes", "a list such as [Modularity(), Loops()]", hint)
-
-
-def _default_passes(level: Composite) -> Iterator[Pass]:
-    yield Modularity()
-    yield Loops()
-    if level.scenario.hosts:
-        yield Distribution()
 
 
 def _host_faults(level: Composite) -> Iterator[Fault]:
@@ -169,7 +164,7 @@ def _record_pass(name: str, why: Sequence[str], before: Composite, after: Compos
     }
     there = set(_elements(after))
     gone = [path for path in _elements(before) if path not in there]
-    now = [path for path in _simulators(after) if path not in new]
+    now = [path for path, _ in leaves(after) if path not in new]
     places = {old: [path for path in now if _is_deeper_path(old, path)] for old in gone}
     moved = {old: found[0] for old, found in places.items() if len(found) == 1}
     wires = [path.split(" -> ") for path in there if " -> " in path]
@@ -191,15 +186,8 @@ def _is_still_connected(old: str, wires: Sequence[Sequence[str]]) -> bool:
     )
 
 
-def _simulators(level: Composite) -> Iterator[str]:
-    for path, each in levels(level):
-        for name, model in each.scenario.models.items():
-            if as_level(model) is None:
-                yield f"{path}{name}"
-
-
 def _elements(level: Composite) -> Iterator[str]:
-    yield from _simulators(level)
+    yield from (path for path, _ in leaves(level))
     for path, each in levels(level):
         yield from (f"{path}{c.source} -> {path}{c.target}" for c in each.scenario.connections)
         yield from (f"{path}{name}" for name in each.scenario.constraints)

@@ -6,10 +6,10 @@ Out: a Coupler, and which models must be given slopes; or the conditions that ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -50,8 +50,7 @@ class Moment:
     slopes: dict[str, float]
 
 
-@dataclass(frozen=True)
-class PulseTrial:
+class PulseTrial(NamedTuple):
     """At the start, after a step under some inputs, and after one more under none."""
 
     start: Moment
@@ -68,23 +67,16 @@ class Response:
     nudge: float
 
 
+@dataclass(frozen=True)
 class SensitivityBench:
     """Live simulators, tried over and over from their start."""
 
-    def __init__(
-        self,
-        models: Mapping[str, Model],
-        reads: Paths,
-        determined: Paths,
-        step: float,
-        constants: Mapping[str, float] | None = None,
-    ):
-        self.models = models
-        self.reads = reads
-        self.determined = determined
-        self.step = step
-        self.constants = constants or {}
-        """What comes from outside the level."""
+    models: Mapping[str, Model]
+    reads: Paths
+    determined: Paths
+    step: float
+    constants: Mapping[str, float]
+    """What comes from outside the level."""
 
     def response(self) -> Response:
         """Try each determined input; raises TrialError."""
@@ -93,15 +85,13 @@ class SensitivityBench:
             base = self._trial(live, saved, first, first)
             for nudge in NUDGES:
                 try:
-                    moved = [
-                        self._trial(live, saved, first + nudge * unit, first) for unit in np.eye(len(first))
-                    ]
+                    units = np.eye(len(first))
+                    moved = [self._trial(live, saved, first + nudge * unit, first) for unit in units]
+                    return Response(base, tuple(moved), nudge)
                 except TrialError:
                     if nudge == NUDGES[-1]:
                         raise
-                    continue
-                break
-            return Response(base, tuple(moved), nudge)
+            raise AssertionError
 
     def _start(self, path: str) -> float:
         owner, name = self.determined[path]
@@ -184,17 +174,14 @@ def changes(response: Response, evaluate: Callable[[Moment, Moment], Any]) -> tu
     What is evaluated depends on the moment, and on the one a step before.
     """
     found = []
-    for now, before in (("after", "start"), ("later", "after")):
-        base = _evaluate_trial(response.base, evaluate, now, before)
-        columns = [_evaluate_trial(trial, evaluate, now, before) - base for trial in response.moved]
+    for now in (1, 2):
+        base, *moved = (
+            np.array(evaluate(trial[now], trial[now - 1]), dtype=float)
+            for trial in (response.base, *response.moved)
+        )
+        columns = [each - base for each in moved]
         found.append(np.array(columns).T.reshape(len(base), len(columns)) / response.nudge)
     return found[0], found[1]
-
-
-def _evaluate_trial(
-    trial: PulseTrial, evaluate: Callable[[Moment, Moment], Any], now: str, before: str
-) -> Array:
-    return np.array(evaluate(getattr(trial, now), getattr(trial, before)), dtype=float)
 
 
 def outputs_reacting_at_once(response: Response) -> set[str]:
@@ -329,15 +316,14 @@ def draft_coupler(scenario: Scenario, coupling: ConstraintGroup) -> CouplerDesig
 def _bench(
     scenario: Scenario, coupling: ConstraintGroup, models: Mapping[str, Model], step: float
 ) -> SensitivityBench:
-    def place(path: str) -> tuple[str, str]:
-        owner, _, port = path.partition(".")
-        return owner, port
+    def places(paths: Iterable[str]) -> Paths:
+        return {path: (owner, port) for path in paths for owner, _, port in [path.partition(".")]}
 
     own = [path for path in coupling.reads if is_level_input(scenario, path)]
     return SensitivityBench(
         models,
-        {path: place(path) for path in coupling.reads if path not in own},
-        {path: place(path) for path in coupling.determines},
+        places(path for path in coupling.reads if path not in own),
+        places(coupling.determines),
         step,
         {path: (find_equation_port(scenario, path) or Port(path)).start or 0.0 for path in own},
     )
@@ -446,9 +432,7 @@ def _rate_faults(coupling: ConstraintGroup, coupler: Coupler, response: Response
 
 
 def _is_moved(path: str, trial: PulseTrial, base: PulseTrial) -> bool:
-    return any(
-        getattr(trial, when).values[path] != getattr(base, when).values[path] for when in ("after", "later")
-    )
+    return any(trial[when].values[path] != base[when].values[path] for when in (1, 2))
 
 
 def _start_faults(

@@ -1,6 +1,6 @@
 """Distribution: the models of a host become one level with a small step; others are stood in for.
 
-In:  a level whose scenario says who runs where
+In:  a level whose scenario says which model runs on which host
 Out: a level of hosts that exchange values only every step H, each with stand-ins for the others
 
 The transformation of Gomes 2016, section 3.3. The values that arrive every H are extrapolated to the small
@@ -16,9 +16,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hocket.coupling.feedthrough import feedthrough_graph
-from hocket.coupling.level_ports import with_level_ports
+from hocket.coupling.level_ports import port_at, with_level_ports
 from hocket.coupling.wiring import wire_unchecked
-from hocket.errors import Fault, ScenarioError
+from hocket.errors import Fault, ScenarioError, join_names
 from hocket.model import registry
 from hocket.model.bonds import Bond
 from hocket.model.clock import Duration, format_duration, seconds
@@ -30,6 +30,7 @@ from hocket.model.protocols import Extrapolator, Model, is_extrapolator, step_of
 from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators import Iterate
 from hocket.planning.compiler.contract import SOLVER
+from hocket.planning.compiler.sublevels import free_name, restrict_order
 from hocket.simulators.state_space import SENT, StandIn
 
 if TYPE_CHECKING:
@@ -58,11 +59,13 @@ def with_small_steps(scenario: Scenario, step: Fraction, small: Fraction) -> Sce
     return scenario.with_models({**scenario.models, **short}) if short else scenario
 
 
-def ends_in_stand_in(scenario: Scenario, connection: Connection) -> bool:
-    """Return whether a connection ends in a stand-in inside a level."""
-    owner, _, rest = connection.target.partition(".")
-    level = as_level(scenario.models.get(owner))
-    return level is not None and isinstance(level.scenario.models.get(rest.partition(".")[0]), StandIn)
+def _direct_crossings(scenario: Scenario, hosts: Hosts) -> Iterator[tuple[str, str]]:
+    """Yield what runs from host to host without a stand-in at its end, in words and by its target."""
+    for each, source, target in crossing_connections(scenario, hosts):
+        owner, _, rest = each.target.partition(".")
+        level = as_level(scenario.models.get(owner))
+        if level is None or not isinstance(level.scenario.models.get(rest.partition(".")[0]), StandIn):
+            yield f"`{each.source}` on `{source}` drives `{each.target}` on `{target}`", each.target
 
 
 @dataclass
@@ -80,9 +83,7 @@ class Split:
         self.stand_ins = {host: {} for host in self.hosts.models}
         for each, _, host in crossing_connections(self.scenario, self.hosts):
             owner = each.source.partition(".")[0]
-            name = f"{owner}_at_{host}"
-            while name in self.hosts.models[host]:
-                name += "_"
+            name = free_name(f"{owner}_at_{host}", self.hosts.models[host])
             self.stand_ins[host].setdefault(owner, name)
 
     def host(self, path: str) -> str | None:
@@ -96,7 +97,9 @@ class Split:
         for each, _, target in crossing_connections(self.scenario, self.hosts):
             if target == host:
                 owner, _, name = each.source.partition(".")
-                seen = _find_output(self.scenario.models[owner], name)
+                seen = port_at(self.scenario, each.source, True)
+                if seen is None:
+                    raise ScenarioError(f"there is no output `{each.source}`", "connections")
                 found[owner][name] = Port(name, seen.unit, type=seen.type, held=seen.held)
         return found
 
@@ -111,7 +114,7 @@ class Split:
         inserted = {
             name: why
             for name, why in self.scenario.inserted.items()
-            if name == SOLVER or self._is_on(name, host)
+            if name == SOLVER or self.placed.get(name.partition(".")[0]) == host
         }
         outputs: list[Port] = []
         for owner, shown in self.outputs_heard(host).items():
@@ -133,17 +136,14 @@ class Split:
             connections.append(each)
         return Scenario(models, connections, outputs=outputs, bonds=self._bonds(host), inserted=inserted)
 
-    def _is_on(self, name: str, host: str) -> bool:
-        return self.placed.get(name.partition(".")[0]) == host
-
-    def sent_connections(self) -> list[Connection]:
-        """Return the connections between hosts, one for each output and host that listens to it."""
+    def sent_values(self) -> dict[str, Connection]:
+        """Return what is sent between hosts, by the input that it drives: to a stand-in there."""
         found: dict[str, Connection] = {}
         for each, source, target in crossing_connections(self.scenario, self.hosts):
             owner, _, port = each.source.partition(".")
             path = f"{target}.{self.stand_ins[target][owner]}.{port}{SENT}"
-            found[path] = Connection(f"{source}.{each.source}", path)
-        return list(found.values())
+            found[each.target] = Connection(f"{source}.{each.source}", path)
+        return found
 
     def level_connections(self) -> Iterator[Connection]:
         """Yield the connections from and to the ports of the level itself."""
@@ -155,7 +155,7 @@ class Split:
                 yield replace(each, source=f"{source}.{each.source}")
 
     def outer_insertions(self) -> dict[str, Insertion]:
-        """Return who inserted what is left outside the hosts: connections from and to the level itself."""
+        """Return why there is what is left outside the hosts: connections from and to the level itself."""
         why, found = self.scenario.inserted, {}
         for each in self.scenario.connections:
             target = self.host(each.target)
@@ -167,20 +167,16 @@ class Split:
         return {
             name: bond
             for name, bond in self.scenario.bonds.items()
-            if self._is_on(bond.effort, host) and self._is_on(bond.flow, host)
+            if {self.placed.get(path.partition(".")[0]) for path in (bond.effort, bond.flow)} == {host}
         }
 
     def outer_bonds(self) -> dict[str, Bond]:
         """Return the bonds between hosts, kept where their values are sent."""
-        ends = {
-            each.target: f"{target}.{self.stand_ins[target][owner]}.{port}{SENT}"
-            for each, _, target in crossing_connections(self.scenario, self.hosts)
-            for owner, _, port in [each.source.partition(".")]
-        }
+        sent = self.sent_values()
         return {
-            name: replace(bond, effort=ends[bond.effort], flow=ends[bond.flow])
+            name: replace(bond, effort=sent[bond.effort].target, flow=sent[bond.flow].target)
             for name, bond in self.scenario.bonds.items()
-            if bond.effort in ends and bond.flow in ends
+            if bond.effort in sent and bond.flow in sent
         }
 
     def record_patterns(self) -> list[str]:
@@ -194,18 +190,6 @@ class Split:
         return list(found)
 
 
-def _find_output(model: Model, path: str) -> Port:
-    """Return an output by its path inside a model."""
-    for port in model.outputs:
-        if port.name == path:
-            return port
-    level = as_level(model)
-    owner, dot, rest = path.partition(".")
-    if level is None or not dot or owner not in level.scenario.models:
-        raise ScenarioError(f"there is no output `{path}`", "connections")
-    return _find_output(level.scenario.models[owner], rest)
-
-
 def host_orchestrator(orchestrator: Any, host: str, split: Split) -> Orchestrator:
     """Return the algorithm of the level for one host; an order keeps the models that are there."""
     traits = traits_of(orchestrator)
@@ -214,12 +198,9 @@ def host_orchestrator(orchestrator: Any, host: str, split: Split) -> Orchestrato
         return replace(orchestrator, inner=inner)  # type: ignore[no-any-return]
     if traits.order is None or traits.order == "auto":
         return orchestrator  # type: ignore[no-any-return]
-    here = split.hosts.models[host]
-    groups = [(each,) if isinstance(each, str) else each for each in traits.order]
-    kept = [tuple(name for name in group if name in here) for group in groups]
     first = tuple(split.stand_ins[host].values())
-    order = [group for group in (first, *kept) if group]
-    return replace(orchestrator, order=order)  # type: ignore[no-any-return]
+    kept = restrict_order(traits.order, split.hosts.models[host])
+    return replace(orchestrator, order=(first, *kept) if first else kept)  # type: ignore[no-any-return]
 
 
 SMALL = 10
@@ -264,18 +245,14 @@ class Distribution:
         hosts = level.scenario.hosts
         if hosts is None:
             return []
-        return [
-            f"`{each.source}` on `{source}` drives `{each.target}` on `{target}`"
-            for each, source, target in crossing_connections(level.scenario, hosts)
-            if not ends_in_stand_in(level.scenario, each)
-        ]
+        return [what for what, _ in _direct_crossings(level.scenario, hosts)]
 
     def check_preconditions(self, level: Composite) -> list[Fault]:
         """Return what keeps the level from being distributed."""
         scenario, hosts = level.scenario, level.scenario.hosts
         if hosts is None:
             hint = 'hosts={"plant": ["left"], "lab": ["right"]}, or a table [hosts] in the file'
-            return [Fault("nobody says which model runs on which host", "hosts", "hosts of the level", hint)]
+            return [Fault("nothing says which model runs on which host", "hosts", "hosts of the level", hint)]
         faults = hosts.faults(scenario.models)
         if faults:
             return faults
@@ -309,11 +286,11 @@ class Distribution:
             for host in hosts.models
         }
         each = f"every {format_duration(level.step)}"
-        why = f"{_join_hosts(list(hosts.models))} exchange values {each}"
+        why = f"{join_names(list(hosts.models))} exchange values {each}"
         inserted = {
             host: Insertion(self.name, f"one level for what runs on `{host}`: {why}") for host in inside
         }
-        sent = split.sent_connections()
+        sent = {one.target: one for one in split.sent_values().values()}.values()
         inserted |= {
             one.target: Insertion(self.name, f"the value of `{one.source}` is sent {each}") for one in sent
         }
@@ -347,14 +324,10 @@ class Distribution:
         scenario, hosts = level.scenario, level.scenario.hosts
         if hosts is None or hosts.faults(scenario.models):
             return []
+        expected = "a stand-in at the end of what passes from host to host"
         faults = [
-            Fault(
-                f"`{each.source}` on `{source}` drives `{each.target}` on `{target}` at every step",
-                f"connections.{each.target}",
-                "a stand-in at the end of what passes from host to host",
-            )
-            for each, source, target in crossing_connections(scenario, hosts)
-            if not ends_in_stand_in(scenario, each)
+            Fault(f"{what} at every step", f"connections.{target}", expected)
+            for what, target in _direct_crossings(scenario, hosts)
         ]
         return [*faults, *_loop_faults(scenario, hosts)]
 
@@ -388,7 +361,7 @@ def _algorithm_faults(orchestrator: Any) -> Iterator[Fault]:
 def _extrapolation_faults(extrapolation: Any) -> Iterator[Fault]:
     if not is_extrapolator(extrapolation):
         yield Fault(
-            f"`{extrapolation!r:.40}` is no extrapolation", "extrapolation", "such as `Polynomial(2)`"
+            f"`{extrapolation!r:.40}` is not an extrapolation", "extrapolation", "such as `Polynomial(2)`"
         )
     elif extrapolation.slopes:
         what = f"`{extrapolation!r}` wants slopes, and hosts send values"
@@ -415,7 +388,7 @@ def _information_faults(scenario: Scenario, hosts: Hosts) -> Iterator[Fault]:
     for name, bond in scenario.bonds.items():
         ends = {placed.get(path.partition(".")[0], "") for path in (bond.effort, bond.flow)}
         if len(ends) > 1 and bond.balance:
-            what = f"the bond `{name}` is balanced, and its sides are on {_join_hosts(sorted(ends))}"
+            what = f"the bond `{name}` is balanced, and its sides are on {join_names(sorted(ends))}"
             hint = "put both on one host, or leave out `balance`"
             yield Fault(what, f"bonds.{name}", "both sides on one host: they agree at every step", hint)
     yield from _loop_faults(scenario, hosts)
@@ -428,7 +401,7 @@ def _loop_faults(scenario: Scenario, hosts: Hosts) -> Iterator[Fault]:
         ends = {placed[graph.wiring.names[child]] for child, _ in loop}
         if len(ends) > 1:
             path = " -> ".join(graph.name(node) for node in loop)
-            what = f"the algebraic loop {path} runs across {_join_hosts(sorted(ends))}"
+            what = f"the algebraic loop {path} runs across {join_names(sorted(ends))}"
             hint = "put these models on one host, where the loop is solved at every small step"
             yield Fault(what, "connections", "loops within one host", hint)
 
@@ -436,10 +409,6 @@ def _loop_faults(scenario: Scenario, hosts: Hosts) -> Iterator[Fault]:
 def _rollback_faults(scenario: Scenario) -> Iterator[Fault]:
     for name, model in scenario.models.items():
         if not model.capabilities.rollback:
-            what = f"the hosts make their steps again, and `{name}` cannot go back"
+            what = f"the hosts make their steps again, and `{name}` cannot roll back"
             hint = "`iterate=None`; `Replay(model)`, or replay = true in a file"
             yield Fault(what, f"models.{name}", "simulators with save() and restore()", hint)
-
-
-def _join_hosts(names: list[str]) -> str:
-    return " and ".join(f"`{name}`" for name in names)

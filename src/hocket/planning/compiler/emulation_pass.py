@@ -1,4 +1,4 @@
-"""Abilities that are missing, emulated where that is possible: models are put into wrappers that say so.
+"""Capabilities that are missing, emulated where that is possible: models are put into wrappers that say so.
 
 In:  a level and what is needed there
 Out: the level with wrappers, what was done and at what price, and what nothing can emulate
@@ -6,8 +6,8 @@ Out: the level with wrappers, what was done and at what price, and what nothing 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from hocket.model.clock import format_duration
 from hocket.model.composite import as_level, traits_of
 from hocket.model.protocols import Model, period_of, step_of
 from hocket.planning.compiler.capability_needs import Need, needs
-from hocket.planning.compiler.capability_table import walk_models
+from hocket.planning.parameters import walk_models, with_leaves
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.wrappers.derivatives import Sloped
 from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model
@@ -73,26 +73,20 @@ def emulate_missing(
     for _ in range(ROUNDS):
         made: dict[str, Model] = {}
         for need in needs(level, passes):
-            for path in (
-                need.unmet
-                if need.is_required or wanted or (probe and need.capability == "feedthrough")
-                else ()
-            ):
+            asked = need.is_required or wanted or (probe and need.capability == "feedthrough")
+            for path in need.unmet if asked else ():
                 if path in made:
                     continue  # one wrapper at a time: the next round sees what it brings
                 wrapped = wrap_for_need(level, path, need, probe)
                 if wrapped is not None:
                     made[path] = wrapped
-                    layer: Any = next(
-                        each for each in emulation_layers(wrapped) if each.emulates == need.capability
-                    )
-                    why = f"{need.by}: {need.why}"
+                    layer = _emulating_layer(wrapped, need.capability)
                     done[path, need.capability] = Emulation(
-                        path, need.capability, layer.emulation, layer.price, why
+                        path, need.capability, layer.emulation, layer.price, f"{need.by}: {need.why}"
                     )
         if not made:
             break
-        level = with_models(level, made)
+        level = with_leaves(level, made)
     left = tuple(need for need in needs(level, passes) if need.is_required and need.unmet)
     return EmulationResult(level, tuple(done.values()), left)
 
@@ -126,12 +120,16 @@ def remedy(level: Any, path: str, need: Need) -> str:
     made: Any = wrap_for_need(level, path, need)
     if made is None:
         return ""
-    layer = next(each for each in emulation_layers(made) if each.emulates == need.capability)
+    layer = _emulating_layer(made, need.capability)
     if isinstance(layer, Substepped):
         return f'substep = "{format_duration(layer.substep)}"'
     if isinstance(layer, Sloped):
         return 'slopes = "backward"' if layer.trial is None else f'slopes = "{format_duration(layer.trial)}"'
     return "replay = true"
+
+
+def _emulating_layer(model: Any, capability: str) -> Any:
+    return next(each for each in emulation_layers(model) if each.emulates == capability)
 
 
 def other_remedy(level: Any, path: str, need: Need) -> str:
@@ -168,18 +166,6 @@ def choose_substep(level: Any, model: Model, need: Need) -> Fraction:
     return Fraction(level.step * part)
 
 
-def with_models(level: Any, changed: Mapping[str, Model], path: str = "") -> Any:
-    """Return the level with other models at some paths."""
-    here = f"{path}." if path else ""
-    models = {
-        name: with_models(model, changed, f"{here}{name}")
-        if as_level(model) is not None
-        else changed.get(f"{here}{name}", model)
-        for name, model in level.scenario.models.items()
-    }
-    return level.with_scenario(level.scenario.with_models(models))
-
-
 def _level_around(level: Any, path: str) -> Any:
     """Return the level that a model is in."""
     above = path.rpartition(".")[0]
@@ -196,21 +182,9 @@ def _add_wrapper(model: Any, kind: Any, *arguments: Any) -> Model:
         model = layered.model
     made = kind(model, *arguments)
     for layer in reversed(outer):
-        made = _wrap_like(layer, made)
+        made = replace(layer, model=made)
     found: Model = made
     return found
-
-
-def _wrap_like(layer: Any, model: Model) -> Any:
-    """Return a wrapper of the same kind around another model."""
-    match layer:
-        case Sloped(trial=trial):
-            return Sloped(model, trial)
-        case Substepped(substep=length):
-            return Substepped(model, length)
-        case Reacting(feedthrough=told, probed=tried):
-            return Reacting(model, told, tried)
-    return Replay(model)
 
 
 def _wrap_with_probe(model: Any, h: float) -> Model | None:
@@ -221,11 +195,6 @@ def _wrap_with_probe(model: Any, h: float) -> Model | None:
     except (HocketError, ArithmeticError, ValueError, TypeError):
         return None
     for layer in reversed(list(emulation_layers(model))):
-        made = _wrap_like(layer, made)
+        made = replace(layer, model=made)
     found: Model = made
     return found
-
-
-def unmet_needs(found: Iterable[Need]) -> Iterator[Need]:
-    """Yield the needs that not all can meet."""
-    return (need for need in found if need.unmet)

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 from hocket.coupling.feedthrough import feedthrough_graph
 from hocket.coupling.level_ports import with_level_ports
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, ScenarioError, join_names, suggest_nearest
 from hocket.model.composite import as_level, levels, traits_of
-from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Model
-from hocket.model.scenario import Connection, Insertion, Scenario
+from hocket.model.scenario import Insertion, Scenario
 from hocket.orchestrators import Iterate, Jacobi
 from hocket.plan.accelerators import Accelerator
 from hocket.planning.compiler.contract import SOLVER, algebraic_loops, solves_loops
-from hocket.planning.compiler.sublevels import allows_grouping, free_name, gather_models
+from hocket.planning.compiler.sublevels import allows_grouping, free_name, gather_models, show_outputs
 
 if TYPE_CHECKING:
     from hocket.model.composite import Composite
@@ -55,7 +54,7 @@ class Loops:
     def reasons(self, level: Composite) -> list[str]:
         """Return the loops of levels that do not iterate."""
         return [
-            f"{' and '.join(f'`{path}{each}`' for each in loop)} depend on each other at once"
+            f"{join_names([f'{path}{each}' for each in loop])} depend on each other at once"
             if len(loop) > 1
             else f"`{path}{loop[0]}` depends on itself at once"
             for path, inner in levels(level)
@@ -64,16 +63,15 @@ class Loops:
         ]
 
     def check_preconditions(self, level: Composite) -> list[Fault]:
-        """Return who cannot do what solving its loop takes."""
+        """Return the simulators that cannot do what solving their loop takes."""
         faults: list[Fault] = []
         for path, each in levels(level):
             for group in () if solves_loops(each) else _groups(each):
                 how = self._choose_method(each, group)
                 faults += [*_loop_rate_faults(each, group, path), *_loop_host_faults(each, group, path)]
                 for member in group:
-                    lacking = _missing_capability(each.scenario.models[member].capabilities, how)
-                    if lacking:
-                        faults.append(Fault(lacking[0], f"{path}{member}", lacking[1], lacking[2]))
+                    able = each.scenario.models[member].capabilities
+                    faults += _capability_faults(able, how, f"{path}{member}")
         return faults
 
     def apply(self, level: Composite) -> Composite:
@@ -158,8 +156,8 @@ def _groups(level: Composite) -> list[tuple[str, ...]]:
 def _show_reacting_outputs(inside: Scenario, around: Scenario, name: str) -> Scenario:
     """Return the scenario of a level with all that reacts to its inputs among its outputs.
 
-    Only what a level shows is evaluated again when its inputs change: else who listens to it inside, and who
-    looks at the run, would see it a step late.
+    Only what a level shows is evaluated again when its inputs change: else simulators that it drives inside,
+    and the run, would see it a step late.
     """
     ported: Any = with_level_ports(around).models[name]
     graph = feedthrough_graph(ported.scenario)
@@ -170,18 +168,11 @@ def _show_reacting_outputs(inside: Scenario, around: Scenario, name: str) -> Sce
         if node[0] in read
     }
     why = Insertion(Loops.name, f"is shown, so as to be evaluated again when an input of `{name}` changes")
-    return inside.with_changes(
-        connections=(*inside.connections, *(Connection(path, path) for path in shown)),
-        inserted={**inside.inserted, **dict.fromkeys(shown, why)},
-        outputs=(
-            *inside.outputs,
-            *(Port(path, port.unit, type=port.type, held=port.held) for path, port in shown.items()),
-        ),
-    )
+    return show_outputs(inside, shown).with_changes(inserted={**inside.inserted, **dict.fromkeys(shown, why)})
 
 
 def _lifted_record(scenario: Scenario) -> tuple[str, ...]:
-    """Return what is recorded of levels inside; who was lifted there is named where it is now."""
+    """Return what is recorded of levels inside; what was lifted there is named where it is now."""
     ports = [
         (f"{old}.{port.name}", f"{new}.{port.name}", seen)
         for old, new, model in _lifted_simulators(scenario)
@@ -212,7 +203,7 @@ def _lifted_simulators(scenario: Scenario, old: str = "", new: str = "") -> Iter
 
 
 def _loop_rate_faults(level: Composite, group: tuple[str, ...], path: str) -> Iterator[Fault]:
-    """Yield who of a loop steps more often than the others."""
+    """Yield simulators of a loop that step more often than the others."""
     rates = dict(traits_of(level.orchestrator).rates or ())
     for member in group:
         if rates.get(member, 1) != 1:
@@ -227,8 +218,8 @@ def _loop_host_faults(level: Composite, group: tuple[str, ...], path: str) -> It
     placed = {} if hosts is None else hosts.host_by_model()
     there = list(dict.fromkeys(placed[member] for member in group if member in placed))
     if len(there) > 1 and set(group) != set(level.scenario.models):
-        members = " and ".join(f"`{path}{member}`" for member in group)
-        what = f"{members} depend on each other at once, and are on {' and '.join(f'`{h}`' for h in there)}"
+        members = join_names([f"{path}{member}" for member in group])
+        what = f"{members} depend on each other at once, and are on {join_names(there)}"
         yield Fault(what, f"{path}hosts", "one host for all of a loop", "move them together")
 
 
@@ -240,18 +231,11 @@ def _without_rates(orchestrator: Any, group: tuple[str, ...]) -> Any:
     return replace(orchestrator, rates={name: rate for name, rate in rates.items() if name not in group})
 
 
-def _missing_capability(capabilities: Capabilities, how: How) -> tuple[str, str, str] | None:
-    """Return what a simulator of a loop cannot do, what is expected, and what to try."""
+def _capability_faults(capabilities: Capabilities, how: How, where: str) -> Iterator[Fault]:
+    """Yield what a simulator of a loop cannot do that solving it takes."""
     if how == "outputs" and not capabilities.reevaluates:
-        return (
-            "it cannot evaluate its outputs again between steps",
-            "output() that follows new inputs",
-            'how="steps"',
-        )
+        what = "it cannot evaluate its outputs again between steps"
+        yield Fault(what, where, "output() that follows new inputs", 'how="steps"')
     if how == "steps" and not capabilities.rollback:
-        return (
-            "it cannot make a step again",
-            "save() and restore()",
-            "`Replay(model)`: replay = true in a file",
-        )
-    return None
+        hint = "`Replay(model)`: replay = true in a file"
+        yield Fault("it cannot make a step again", where, "save() and restore()", hint)

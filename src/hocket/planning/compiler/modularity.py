@@ -1,4 +1,4 @@
-"""Inputs that nobody provides but equations determine: an artificial simulator computes them.
+"""Inputs that nothing provides but equations determine: an artificial simulator computes them.
 
 In:  a level whose scenario has constraints, such as a massless link between two masses
 Out: a level without: simulators that equations couple make their steps together with a Coupler, again and
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from hocket.coupling.constraint_groups import ConstraintGroup, group_constraints, is_level_input
 from hocket.coupling.level_ports import with_level_ports
-from hocket.errors import Fault, ScenarioError
+from hocket.errors import Fault, ScenarioError, join_names
 from hocket.model.arguments import is_number
 from hocket.model.composite import algorithm_layers, as_level, is_sampled, levels, traits_of
 from hocket.model.extrapolators import Hermite, Hold, Polynomial
@@ -80,10 +80,10 @@ class Modularity:
             for name, model in level.scenario.models.items()
             if as_level(model) and _has_constraints(model)
         ]
-        models = _models_with_ports(level.scenario) if deep else {}
+        models: dict[str, Any] = _models_with_ports(level.scenario) if deep else {}
         for name in deep:
             try:
-                inner[name] = self.apply(_level(models[name]))
+                inner[name] = self.apply(models[name])
             except ScenarioError as error:
                 faults += _prefix_faults(list(error.faults), f"{name}.")
         if inner:
@@ -146,7 +146,11 @@ class Modularity:
         reason = _coupler_reason(coupling, coupler, done.sloped)
         noted = {name: Insertion(self.name, reason)}
         noted |= {each.target: Insertion(self.name, _connection_reason(each, name)) for each in added}
-        noted |= {each: Insertion(self.name, _emulation_reason(done.sloped[each])) for each in done.sloped}
+        sloped: Mapping[str, Any] = done.sloped
+        noted |= {
+            each: Insertion(self.name, f"{model.emulation}: emulated, {model.price}")
+            for each, model in sloped.items()
+        }
         whole = scenario.with_changes(
             models={**scenario.models, name: coupler},
             connections=(*scenario.connections, *added),
@@ -154,7 +158,7 @@ class Modularity:
             inserted={**scenario.inserted, **noted},
         )
         members = (*coupling.models, name)
-        why = f"makes the steps of {_join_names(coupling.models)} again until the equations of `{name}` hold"
+        why = f"makes the steps of {join_names(coupling.models)} again until the equations of `{name}` hold"
         if set(members) == set(whole.models) or not allows_grouping(level.orchestrator):
             whole = whole.with_changes(inserted={**whole.inserted, SOLVER: Insertion(self.name, why)})
             chosen = self._iterate_around(level.orchestrator, scenario, name)
@@ -178,11 +182,6 @@ class Modularity:
         )
 
 
-def _level(model: Any) -> Composite:
-    level: Composite = model
-    return level
-
-
 def _has_constraints(model: Any) -> bool:
     """Return whether a level or one inside it has constraints."""
     return any(each.scenario.constraints for _, each in levels(model))
@@ -192,13 +191,8 @@ def _prefix_faults(faults: list[Fault], prefix: str) -> list[Fault]:
     return [replace(fault, where=f"{prefix}{fault.where}") for fault in faults]
 
 
-def _join_names(names: tuple[str, ...]) -> str:
-    quoted = [f"`{name}`" for name in names]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
-
-
 def _plain_orchestrator(orchestrator: Any) -> Any:
-    """Return the algorithm of a sweep: who has rates of their own leaves them outside."""
+    """Return the algorithm of a sweep: rates of simulators stay outside."""
     traits = traits_of(orchestrator)
     if traits.order is not None:
         return orchestrator
@@ -227,7 +221,7 @@ def _coupling_faults(level: Composite, coupling: ConstraintGroup) -> Iterator[Fa
             yield Fault(what, coupling.where, "simulators that react within a step of the level")
         elif not model.capabilities.rollback:
             yield Fault(
-                f"steps are made again until the equations hold, and `{name}` cannot go back",
+                f"steps are made again until the equations hold, and `{name}` cannot roll back",
                 coupling.where,
                 "simulators with save() and restore(), FMUs with canGetAndSetFMUstate",
                 "`Replay(model)`, or replay = true in a file, where it is cheap enough",
@@ -238,7 +232,7 @@ def _coupling_faults(level: Composite, coupling: ConstraintGroup) -> Iterator[Fa
         own = [name for name in coupling.models if name in dict(rates)]
         whole = set(coupling.models) == set(scenario.models) or not allows_grouping(level.orchestrator)
         if own or whole:
-            what = f"{_join_names(tuple(own) or coupling.models)} would step at rates of their own"
+            what = f"{join_names(tuple(own) or coupling.models)} would step at rates of their own"
             hint = "a level of their own with a shorter step, constraint and all"
             yield Fault(what, coupling.where, "one step for all that equations couple", hint)
     if scenario.hosts is not None:
@@ -246,7 +240,7 @@ def _coupling_faults(level: Composite, coupling: ConstraintGroup) -> Iterator[Fa
             host for host, names in scenario.hosts.models.items() for each in coupling.models if each in names
         }
         if len(lives) > 1:
-            what = f"{_join_names(coupling.models)} live on different hosts"
+            what = f"{join_names(coupling.models)} live on different hosts"
             yield Fault(what, coupling.where, "one host for all that equations couple")
 
 
@@ -283,13 +277,9 @@ def _connection_reason(connection: Connection, name: str) -> str:
     return f"`{name}` determines this input"
 
 
-def _emulation_reason(model: Any) -> str:
-    return f"{model.emulation}: emulated, {model.price}"
-
-
 def _coupler_reason(coupling: ConstraintGroup, coupler: Coupler, sloped: Mapping[str, Model]) -> str:
     held = "; ".join(f"`{text}`" for text in coupler.equations)
-    story = [f"computes {_join_names(coupling.determines)}, which nothing provides, so that {held}"]
+    story = [f"computes {join_names(coupling.determines)}, which nothing provides, so that {held}"]
     for text, degree, mu in zip(coupler.equations, coupler.degrees, coupler.mu, strict=True):
         if degree == 2:
             story.append(f"the inputs of `{text}` act on accelerations: g' + {mu:g} g = 0 is asked for")

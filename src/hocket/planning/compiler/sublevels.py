@@ -6,15 +6,15 @@ Out: the level with one more inside; connections, bonds, orders and what is reco
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from hocket.coupling.wiring import wire_unchecked
-from hocket.model.bonds import Bond
 from hocket.model.composite import Orchestrator, traits_of
 from hocket.model.hosts import Hosts
+from hocket.model.ports import Port
 from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators import GaussSeidel
 from hocket.orchestrators.gauss_seidel import best_order
@@ -41,35 +41,57 @@ def sweep_orchestrator(orchestrator: Any, scenario: Scenario, last: str) -> Orch
     traits = traits_of(orchestrator)
     if traits.order is not None:
         own = best_order(wire_unchecked(scenario)) if traits.order == "auto" else traits.order
-        order = _restrict_order(own, scenario.models)
+        order = restrict_order(own, scenario.models)
     outputs, inputs = traits.outputs or "consistent", traits.inputs or "clean"
     return GaussSeidel((*order, last), outputs=outputs, inputs=inputs)
 
 
-def _restrict_order(order: Any, models: Collection[str]) -> tuple[Any, ...]:
+def order_groups(order: Any) -> list[tuple[str, ...]]:
+    """Return an order as groups of those that step together; one alone is a group too."""
+    return [(group,) if isinstance(group, str) else tuple(group) for group in order]
+
+
+def restrict_order(order: Any, models: Collection[str]) -> tuple[tuple[str, ...], ...]:
     """Return an order without those that are not there."""
-    groups = [(group,) if isinstance(group, str) else group for group in order]
-    kept = [tuple(name for name in group if name in models) for group in groups]
+    kept = (tuple(name for name in group if name in models) for group in order_groups(order))
     return tuple(group for group in kept if group)
+
+
+def show_outputs(scenario: Scenario, ports: Mapping[str, Port]) -> Scenario:
+    """Return a scenario with more outputs of its own, named by the paths of those that they show."""
+    return scenario.with_changes(
+        connections=(*scenario.connections, *(Connection(path, path) for path in ports)),
+        outputs=(
+            *scenario.outputs,
+            *(Port(path, port.unit, type=port.type, held=port.held) for path, port in ports.items()),
+        ),
+    )
 
 
 def gather_models(
     level: Composite, scenario: Scenario, members: Collection[str], name: str, inner: Any, why: Insertion
 ) -> Composite:
     """Return the level with these models of the scenario in a level of their own."""
-    inside = [each for each in scenario.connections if all(_member_ends(each, scenario, members))]
-    outside = [each for each in scenario.connections if each not in inside]
+
+    def is_inside(path: str, own: Collection[str] = ()) -> bool:
+        """Return whether a path is one of a member; ports of the level itself may look like them."""
+        return path not in own and path.partition(".")[0] in members
+
+    def enter(path: str, own: Collection[str] = ()) -> str:
+        return f"{name}.{path}" if is_inside(path, own) else path
+
+    taken, given = scenario.input_names, scenario.output_names
+    kept = [
+        each
+        for each in scenario.connections
+        if is_inside(each.source, taken) and is_inside(each.target, given)
+    ]
     bonds = {
-        key: bond for key, bond in scenario.bonds.items() if _are_members(bond.effort, bond.flow, members)
+        key: bond for key, bond in scenario.bonds.items() if is_inside(bond.effort) and is_inside(bond.flow)
     }
-    own = {target: note for target, note in scenario.inserted.items() if _is_member(target, members)}
-    group = Scenario(
-        {key: model for key, model in scenario.models.items() if key in members},
-        inside,
-        record=("*",),
-        bonds=bonds,
-        inserted=own,
-    )
+    own = {target: note for target, note in scenario.inserted.items() if is_inside(target)}
+    inside = {key: model for key, model in scenario.models.items() if key in members}
+    group = Scenario(inside, kept, record=("*",), bonds=bonds, inserted=own)
     made: Any = level.with_changes(scenario=group, orchestrator=inner, sampled=False)
     models: dict[str, Any] = {}
     for key, model in scenario.models.items():
@@ -78,45 +100,21 @@ def gather_models(
         scenario=scenario.with_changes(
             models=models,
             connections=[
-                _redirect_connection(each, _member_ends(each, scenario, members), name) for each in outside
+                replace(each, source=enter(each.source, taken), target=enter(each.target, given))
+                for each in scenario.connections
+                if each not in kept
             ],
             record=_redirect_record(scenario.record, members, name),
-            bonds={k: _redirect_bond(b, members, name) for k, b in scenario.bonds.items() if k not in bonds},
+            bonds={
+                key: replace(bond, effort=enter(bond.effort), flow=enter(bond.flow))
+                for key, bond in scenario.bonds.items()
+                if key not in bonds
+            },
             hosts=_group_hosts(scenario.hosts, members, name),
             inserted={k: note for k, note in scenario.inserted.items() if k not in own} | {name: why},
         ),
         orchestrator=_order_with_group(level.orchestrator, members, name),
     )
-
-
-def _is_member(path: str, members: Collection[str]) -> bool:
-    return path.partition(".")[0] in members
-
-
-def _are_members(one: str, other: str, members: Collection[str]) -> bool:
-    return _is_member(one, members) and _is_member(other, members)
-
-
-def _member_ends(connection: Connection, scenario: Scenario, members: Collection[str]) -> tuple[bool, bool]:
-    """Return whether source and target are ports of members; ports of the level itself may look like them."""
-    source = connection.source not in scenario.input_names and _is_member(connection.source, members)
-    return source, connection.target not in scenario.output_names and _is_member(connection.target, members)
-
-
-def _redirect_connection(connection: Connection, ends: tuple[bool, bool], name: str) -> Connection:
-    """Return a connection that reaches into the new level."""
-    source, target = (
-        f"{name}.{path}" if inside else path
-        for path, inside in zip((connection.source, connection.target), ends, strict=True)
-    )
-    return replace(connection, source=source, target=target)
-
-
-def _redirect_bond(bond: Bond, members: Collection[str], name: str) -> Bond:
-    effort, flow = (
-        f"{name}.{path}" if _is_member(path, members) else path for path in (bond.effort, bond.flow)
-    )
-    return replace(bond, effort=effort, flow=flow)
 
 
 def _redirect_record(record: tuple[str, ...], members: Collection[str], name: str) -> tuple[str, ...]:
@@ -156,9 +154,9 @@ def _order_with_group(orchestrator: Any, members: Collection[str], name: str) ->
         return orchestrator
     seen = False
     order: list[tuple[str, ...]] = []
-    for group in given:
+    for group in order_groups(given):
         kept: list[str] = []
-        for each in (group,) if isinstance(group, str) else group:
+        for each in group:
             if each not in members:
                 kept.append(each)
             elif not seen:

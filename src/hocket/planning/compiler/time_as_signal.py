@@ -1,4 +1,4 @@
-"""Who can be told the time: what a level and its simulators must be and do, for time to become a signal.
+"""Simulators that are told the time: what they and their level must be, for time to become a signal.
 
 In:  a level
 Out: what stands in the way
@@ -15,14 +15,14 @@ from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import Wiring, scenario_faults, wire_unchecked
 from hocket.errors import Fault
 from hocket.model.clock import common_tick
-from hocket.model.composite import algorithm_layers, as_level, traits_of
+from hocket.model.composite import algorithm_layers, as_level, levels, traits_of
 from hocket.model.extrapolators import Hold, Polynomial
-from hocket.model.ports import Port
 from hocket.model.protocols import Model, period_of, text_ports
 from hocket.model.scenario import Connection, Scenario
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.planning.compiler.contract import algebraic_loops, solves_loops
+from hocket.planning.compiler.sublevels import show_outputs
 from hocket.simulators.wrappers.timed import reserved_inputs
 
 if TYPE_CHECKING:
@@ -92,9 +92,7 @@ def with_variable_steps(level: Composite, quantum: Fraction) -> Composite:
     """Return the level with those in it ready for any step that is a multiple of the quantum."""
     shown = {name: _show_all_outputs(each) for name, each in levels_as_wholes(level).items()}
     scenario = with_level_ports(level.scenario.with_models({**level.scenario.models, **shown}))
-    ready: dict[str, Any] = {}
-    for name in shown:
-        ready[name] = _with_quantum(scenario.models[name], quantum)
+    ready = {name: _with_quantum(scenario.models[name], quantum) for name in shown}
     return level.with_changes(scenario=scenario.with_models({**scenario.models, **ready}))
 
 
@@ -117,25 +115,17 @@ def _adaptive_orchestrator(orchestrator: Any, part: Fraction) -> Any:
 def _show_all_outputs(level: Any) -> Any:
     """Return a level with an output for each of those of the simulators in it."""
     scenario: Scenario = level.scenario
-    every = [
-        (f"{name}.{port.name}", port)
+    every = {
+        f"{name}.{port.name}": port
         for name, model in scenario.models.items()
         for port in (_show_all_outputs(model) if as_level(model) else model).outputs
-    ]
-    new = [(path, port) for path, port in every if path not in scenario.output_names]
-    return level.with_changes(
-        scenario=scenario.with_changes(
-            connections=(*scenario.connections, *(Connection(path, path) for path, _ in new)),
-            outputs=(
-                *scenario.outputs,
-                *(Port(path, port.unit, type=port.type, held=port.held) for path, port in new),
-            ),
-        )
-    )
+    }
+    new = {path: port for path, port in every.items() if path not in scenario.output_names}
+    return level.with_changes(scenario=show_outputs(scenario, new))
 
 
-def obstacles(level: Any, goes_back: bool, hint: str) -> Iterator[Fault]:
-    """Yield why the time cannot be told to all in a level; `hint` is for those who cannot go back."""
+def obstacles(level: Any, rolls_back: bool, hint: str) -> Iterator[Fault]:
+    """Yield why the time cannot be told to all in a level; `hint` is for those that cannot roll back."""
     scenario = with_level_ports(level.scenario)
     wrong = list(_constraint_obstacles(scenario, "")) or scenario_faults(scenario)
     if wrong:
@@ -147,12 +137,15 @@ def obstacles(level: Any, goes_back: bool, hint: str) -> Iterator[Fault]:
     for loop in () if solves_loops(level) else algebraic_loops(level):
         told, before = " -> ".join(loop), "the pass `loops` before this one"
         yield Fault(f"the algebraic loop {told}", "connections", "no loops", before)
-    yield from _level_obstacles(level, level.step, "")
+    yield from _orchestrator_obstacles(level)
+    yield from _extrapolation_obstacles(level) if is_plain_jacobi(level) else ()
+    for prefix, each in levels(level):
+        yield from _level_obstacles(each, prefix[:-1])
     for path, model in told_models(level.scenario, level.step):
-        yield from _leaf_obstacles(path, model, goes_back, hint)
+        yield from _leaf_obstacles(path, model, rolls_back, hint)
 
 
-def _level_obstacles(level: Any, step: Fraction, path: str) -> Iterator[Fault]:
+def _level_obstacles(level: Composite, path: str) -> Iterator[Fault]:
     scenario, place = level.scenario, f"models.{path}" if path else ""
     yield from _constraint_obstacles(scenario, place)
     if scenario.bonds:
@@ -164,13 +157,6 @@ def _level_obstacles(level: Any, step: Fraction, path: str) -> Iterator[Fault]:
         told = ".".join(filter(None, [path, *sampled[:1]]))
         what = f"`{told}` has a period of its own, which steps of any length do not meet"
         yield Fault(what, f"models.{told}", "no sampled models")
-    if not path:
-        yield from _orchestrator_obstacles(level)
-        yield from _extrapolation_obstacles(level) if is_plain_jacobi(level) else ()
-    for name, model in scenario.models.items():
-        inner = as_level(model)
-        if inner is not None:
-            yield from _level_obstacles(inner, step, f"{path}.{name}" if path else name)
 
 
 def _orchestrator_obstacles(level: Any) -> Iterator[Fault]:
@@ -184,7 +170,7 @@ def _orchestrator_obstacles(level: Any) -> Iterator[Fault]:
 
 def _constraint_obstacles(scenario: Scenario, place: str) -> Iterator[Fault]:
     for name in scenario.constraints:
-        what = f"the constraint `{name}` is no assignment"
+        what = f"the constraint `{name}` is not an assignment"
         hint = "the pass `modularity` before this one"
         yield Fault(what, place or f"constraints.{name}", "connections only", hint)
 
@@ -206,7 +192,7 @@ def _extrapolation_obstacles(level: Any) -> Iterator[Fault]:
             yield Fault(what, where, expected)
 
 
-def _leaf_obstacles(path: str, model: Model, goes_back: bool, hint: str) -> Iterator[Fault]:
+def _leaf_obstacles(path: str, model: Model, rolls_back: bool, hint: str) -> Iterator[Fault]:
     able, where = model.capabilities, f"models.{path}"
     level: Any = as_level(model)
     if level is not None and _leaves_stale(level.orchestrator):
@@ -214,9 +200,9 @@ def _leaf_obstacles(path: str, model: Model, goes_back: bool, hint: str) -> Iter
         yield Fault(what, where, 'outputs = "consistent"')
     if level is None and not able.variable_step:
         hint_step = '`Substepped(model, "1 ms")` around it, `substep = "1 ms"` in a file'
-        yield Fault(f"`{path}` accepts no step but its own", where, "a variable step", hint_step)
-    if goes_back and not able.rollback:
-        yield Fault(f"`{path}` cannot go back", where, "save() and restore()", hint)
+        yield Fault(f"`{path}` accepts only its own step", where, "a variable step", hint_step)
+    if rolls_back and not able.rollback:
+        yield Fault(f"`{path}` cannot roll back", where, "save() and restore()", hint)
     if able.stops_early:
         what = f"`{path}` may stop inside a step, at an event"
         yield Fault(
@@ -249,7 +235,7 @@ def mutual_feedthrough(scenario: Scenario) -> list[tuple[str, str]]:
 
 
 def _reactions(wiring: Wiring) -> Iterator[tuple[int, int]]:
-    """Yield who reacts at once to whom."""
+    """Yield the simulators with direct feedthrough, each with those that drive it."""
     for child, model in enumerate(wiring.models):
         at_once = {name for port in model.outputs for name in port.feedthrough}
         for port, drive in zip(model.inputs, wiring.drives[child], strict=True):

@@ -1,6 +1,6 @@
 """Ways to couple that are tried: the algorithm as it is, others, and what they mean for every level.
 
-In:  a Composite, and weights of who drives whom
+In:  a Composite, and how strongly simulators drive each other
 Out: AlgorithmVariants in words, each able to say orchestrator and extrapolation of a level
 """
 
@@ -33,10 +33,6 @@ class AlgorithmVariant:
     sweeps: int | None = None
     """More than one: so many sweeps in each step of the outermost level."""
 
-    def looks_back(self, composite: Composite) -> bool:
-        """Return whether inputs are fitted to more than the newest sample."""
-        return (self.extrapolation or composite.extrapolation).samples > 1
-
 
 AS_IT_IS = AlgorithmVariant()
 
@@ -65,7 +61,7 @@ def explicit_variants(composite: Composite) -> Iterator[AlgorithmVariant]:
 
 
 def iterative_variants(composite: Composite) -> Iterator[AlgorithmVariant]:
-    """Yield the ways that make every step again, where all simulators can go back."""
+    """Yield the ways that make every step again, where all simulators can roll back."""
     can_roll_back = all(model.capabilities.rollback for model in composite.scenario.models.values())
     if can_roll_back and not traits_of(composite.orchestrator).iterates:
         smooth = Polynomial(1) if isinstance(composite.extrapolation, Hold) else None
@@ -90,7 +86,7 @@ def explicit_orchestrator(composite: Composite) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class LevelAlgorithm:
-    """What a way means for the levels of one composite; `weights` say how much who drives whom matters."""
+    """What a way means for the levels of one composite; `weights` tell how strongly each drives each."""
 
     composite: Composite
     way: AlgorithmVariant
@@ -120,7 +116,7 @@ class LevelAlgorithm:
 
     def _order(self, group: LevelGroup, models: tuple[str, ...]) -> list[str]:
         """Return the order in which the least that matters is handed on late."""
-        place = _places(group)
+        place = group.places()
         top = max(self.weights.values()) or 1.0
         edges: dict[tuple[int, int], int] = {}
         for (source, target), weight in self.weights.items():
@@ -135,22 +131,13 @@ class LevelAlgorithm:
         return [models[number] for number in found]
 
 
-def _places(group: LevelGroup) -> dict[str, int]:
-    """Return the number of the member that each simulator is in."""
-    return {
-        name: number
-        for number, member in enumerate(group.members)
-        for name in (member.names() if isinstance(member, LevelGroup) else (member,))
-    }
-
-
 def _given_order(order: Any, group: LevelGroup, models: tuple[str, ...]) -> Any:
     """Return an order that was given, for a level: a group comes where its first member came."""
     if order == "auto":
         return order
     given = [each if isinstance(each, str) else tuple(each) for each in order]
     ranks = {n: rank for rank, each in enumerate(given) for n in ((each,) if isinstance(each, str) else each)}
-    place = _places(group)
+    place = group.places()
     first = [min(ranks[name] for name, at in place.items() if at == number) for number in range(len(models))]
     found: dict[int, list[str]] = {}
     for model, rank in zip(models, first, strict=True):

@@ -7,14 +7,13 @@ Out: a Candidate, or None where there is no such scenario
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
-from hocket.analysis.error_prediction import predicted_error
 from hocket.analysis.exact_solution import exact_solution
 from hocket.analysis.linear_models import merge_micro_steps
 from hocket.analysis.linear_reading import read_linear
@@ -25,11 +24,13 @@ from hocket.errors import HocketError, ScenarioError
 from hocket.model.clock import format_duration
 from hocket.model.composite import Composite, as_level, traits_of
 from hocket.model.protocols import Model, period_of, step_of
+from hocket.planning.cost import LEAST, Work, plan_work
 from hocket.planning.parameters import with_cold_starts
+from hocket.planning.planner import plan_tree
+from hocket.search.case import Case, looks_back
 from hocket.search.nest.algorithm_variants import AS_IT_IS, AlgorithmVariant, LevelAlgorithm
 from hocket.search.nest.connection_strengths import Strengths, strengths
 from hocket.search.nest.hierarchy import LevelGroup, build_hierarchy
-from hocket.search.nest.work import MANY, Work, work_of
 
 REACH = 64
 """Times shorter or longer than now that steps may be."""
@@ -63,7 +64,7 @@ class StepGrid:
 
     @cached_property
     def grain(self) -> Fraction:
-        """The shortest step that all who insist on one divide."""
+        """The shortest step that all divide which insist on one."""
         own = [step for model in self.composite.scenario.models.values() if (step := own_step(model))]
         if not own:
             return self.composite.step
@@ -83,21 +84,23 @@ class StepGrid:
         fitting = (step for step in self.nearby_steps if not whole or (self.stop / step).denominator == 1)
         return tuple(step for step in fitting if step <= self.stop and self._fits(tree, step))
 
-    def _fits(self, group: LevelGroup, step: Fraction) -> bool:
+    def _fits(self, tree: LevelGroup, step: Fraction) -> bool:
         models = self.composite.scenario.models
-        for member in group.members:
-            if isinstance(member, LevelGroup):
-                if not self._fits(member, step / member.ratio):
-                    return False
-            elif (own := own_step(models[member])) is not None and not _divides(own, step, models[member]):
-                return False
+        return all(
+            fits_own_step(models[member], step / rate)
+            for group, rate in ((tree, 1), *tree.rates())
+            for member in group.members
+            if isinstance(member, str)
+        )
+
+
+def fits_own_step(model: Model, step: Fraction) -> bool:
+    """Return whether the own step of a model fits that of its level; those of levels may be longer."""
+    own = own_step(model)
+    if own is None or (step / own).denominator == 1:
         return True
-
-
-def _divides(own: Fraction, step: Fraction, model: Model) -> bool:
-    """Return whether a step of one's own goes with that of the level; those of levels may be longer."""
     inside = as_level(model) is not None or period_of(model) is not None
-    return (step / own).denominator == 1 or (inside and (own / step).denominator == 1)
+    return inside and (own / step).denominator == 1
 
 
 def own_step(model: Model) -> Fraction | None:
@@ -133,12 +136,14 @@ class Candidate:
     @property
     def steps(self) -> str:
         """The steps in words, the outermost first."""
-        return ", ".join(map(format_duration, _steps_of_levels(self.tree, self.step)))
+        return ", ".join(
+            format_duration(self.step / rate) for rate in (1, *(r for _, r in self.tree.rates()))
+        )
 
     def row(self) -> dict[str, object]:
         """Return it as a row of a table."""
         return {
-            "levels": self.tree.words if not self.tree.flat else "flat",
+            "levels": self.tree.words,
             "steps": self.steps,
             "algorithm": self.way.words,
             "error": self.error,
@@ -148,14 +153,6 @@ class Candidate:
             "steps [1/s]": self.work.steps,
             "exchanges of now": self.times,
         }
-
-
-def _steps_of_levels(group: LevelGroup, step: Fraction) -> list[Fraction]:
-    found = [step]
-    for member in group.members:
-        if isinstance(member, LevelGroup):
-            found += _steps_of_levels(member, step / member.ratio)
-    return found
 
 
 @dataclass(eq=False)
@@ -188,15 +185,21 @@ class CandidateJudge:
         self.flat = LevelGroup(tuple(self.composite.scenario.models))
         self.steps = StepGrid(self.composite, self.stop)
         self.sweeps = self._sweeps()
-        self.now_work = work_of(self.composite, many=self.sweeps)
+        self.now_work = self._work(self.composite)
 
     def _sweeps(self) -> int:
         """Return how often steps are made again now, about: as often as levels inside will make theirs."""
         if not traits_of(self.composite.orchestrator).iterates:
-            return MANY
+            return LEAST
         return max(
-            (each.sweeps or MANY for each in iteration_convergence(read_linear(self.linear))), default=MANY
+            (each.sweeps or LEAST for each in iteration_convergence(read_linear(self.linear))), default=LEAST
         )
+
+    def _work(self, composite: Composite, sweeps: Mapping[str, int | None] | None = None) -> Work:
+        """Return the work of a composite; levels of which nothing is known iterate as often as now."""
+        design = plan_tree(composite)
+        known = {path: count for path, count in (sweeps or {}).items() if count is not None}
+        return plan_work(design, {level.path: self.sweeps for level in design.levels()} | known)
 
     def _without_sampled_levels(self, made: Composite) -> Composite:
         """Return the linear composite without the levels around sampled devices: these are made anew."""
@@ -237,7 +240,8 @@ class CandidateJudge:
     def _look_up_candidate(
         self, tree: LevelGroup, step: Fraction, way: AlgorithmVariant, quick: bool
     ) -> Candidate | None:
-        key = (tree, step, way, quick and way.looks_back(self.composite))
+        smooth = way.extrapolation or self.composite.extrapolation
+        key = (tree, step, way, quick and looks_back(self.composite.with_changes(extrapolation=smooth)))
         if key not in self.known:
             try:
                 self.known[key] = self._judge_candidate(*key)
@@ -254,17 +258,16 @@ class CandidateJudge:
         made = with_cold_starts(made) if quick else made
         if self.identified:
             made = linearise(made, still=True, start=self.start).composite
-        reading = read_linear(with_sources(merge_micro_steps(made), self.stop, self.start))
-        error = predicted_error(reading, self.stop, measure=False).worst.relative
+        case = Case(made, self.stop, self.start, linear=merge_micro_steps(made))
+        error, reading = case.prediction.worst.relative, case.reading
         rho = spectral_radius(reading)
-        sweeps = {each.level: each.sweeps for each in iteration_convergence(reading)}
-        settles = all(each.settles for each in iteration_convergence(reading))
         growth = math.log(rho) / float(reading.period) if rho > 0.0 else -math.inf
         allowed = EDGE / float(reading.period) + FOLLOWS * max(self.growth, 0.0)
-        work = work_of(made, sweeps, self.sweeps)
+        stable = all(each.settles for each in case.iterations) and growth <= allowed
+        work = self._work(made, case.sweeps)
         error = math.inf if math.isnan(error) else error
         times = work.exchanges / self.now_work.exchanges
-        return Candidate(tree, step, way, error, rho, growth, settles and growth <= allowed, work, times)
+        return Candidate(tree, step, way, error, rho, growth, stable, work, times)
 
     def cost(self, tree: LevelGroup, way: AlgorithmVariant, step: Fraction) -> float | None:
         """Return the exchanges of a candidate, as a multiple of those of now, without reading it.
@@ -281,16 +284,16 @@ class CandidateJudge:
         shares = self.costs[key]
         if shares is None:
             return None
-        each = shares.outermost + sum(shares.groups[group] * rate for group, rate in _rates(tree, 1))
+        each = shares.outermost + sum(
+            shares.groups[frozenset(group.names())] * rate for group, rate in tree.rates()
+        )
         return (each / float(step) + shares.kept) / self.now_work.exchanges
 
     def _shares(self, shape: LevelGroup, way: AlgorithmVariant) -> _Shares:
         step = 2 * self.steps.grain  # halves of it fit too
 
         def exchanges(tree: LevelGroup, times: int = 1) -> float:
-            return work_of(
-                self.build_candidate(self.composite, tree, times * step, way), many=self.sweeps
-            ).exchanges
+            return self._work(self.build_candidate(self.composite, tree, times * step, way)).exchanges
 
         once = exchanges(shape)
         moving = 2.0 * (once - exchanges(shape, 2))
@@ -311,11 +314,3 @@ class _Shares:
     outermost: float
     groups: Mapping[frozenset[str], float]
     kept: float
-
-
-def _rates(group: LevelGroup, around: int) -> Iterator[tuple[frozenset[str], int]]:
-    """Yield the groups inside a group, and how many steps each makes in one of the outermost level."""
-    for member in group.members:
-        if isinstance(member, LevelGroup):
-            yield frozenset(member.names()), around * member.ratio
-            yield from _rates(member, around * member.ratio)

@@ -1,4 +1,4 @@
-"""Who should talk often: hierarchies that the strengths of connections suggest, the most promising first.
+"""Hierarchies that the strengths of connections suggest: strong ones should be exchanged often.
 
 In:  Strengths, and the names of the simulators
 Out: trees of groups, each with what it promises at equal work and the rates that are best for that
@@ -87,7 +87,8 @@ def promising_trees(names: Sequence[str], found: Strengths) -> list[Promise]:
         look = _PromiseEstimator(tuple(names), found.pairs(kind), found.counts())
         partitions = dict.fromkeys(_wide_cuts(names, dendrogram(names, look.pairs), GAPS))
         if len(names) <= FEW:
-            partitions |= dict.fromkeys(_partitions(tuple(names)))
+            several = (each for each in _all_partitions(tuple(names)) if 1 < len(each) < len(names))
+            partitions |= dict.fromkeys(several)  # but flat, and one block
         shallow = {partition: look.promise(partition_tree(names, partition)) for partition in partitions}
         good = sorted(shallow, key=lambda partition: shallow[partition].part)[:2]
         pairs = (pair for one in good for other in partitions for pair in ((one, other), (other, one)))
@@ -107,12 +108,17 @@ def _promise_rank(promise: Promise) -> float:
     return promise.part * DEEPER**inner
 
 
-def partition_tree(names: Sequence[str], partition: Partition) -> LevelGroup:
-    """Return a partition as a tree: blocks of one stay outside, others are groups where their first is."""
-    block = {name: members for members in partition for name in members}
+def partition_tree(names: Sequence[str], partition: Partition, fine: Partition = ()) -> LevelGroup:
+    """Return a partition as a tree: blocks of one stay outside, others are groups where their first is.
+
+    Blocks of a finer partition are groups inside those.
+    """
+    blocks = {name: (name,) for name in names} | {name: block for block in partition for name in block}
     members: dict[str | LevelGroup, None] = {}
-    for name in names:
-        members[LevelGroup(block[name]) if len(block[name]) > 1 else name] = None
+    for name, block in blocks.items():
+        inner = tuple(each for each in fine if each[0] in block)
+        single = len(block) == 1
+        members[name if single else partition_tree(block, inner if len(inner) > 1 else ())] = None
     return LevelGroup(tuple(members))
 
 
@@ -123,13 +129,6 @@ def _cuts(names: Sequence[str], merges: Sequence[Merge]) -> Iterator[Partition]:
         blocks |= dict.fromkeys(merge.members, merge.members)
         partition = tuple(dict.fromkeys(blocks.values()))
         if len(partition) > 1:
-            yield partition
-
-
-def _partitions(names: tuple[str, ...]) -> Iterator[Partition]:
-    """Yield all partitions but flat and one block."""
-    for partition in _all_partitions(names):
-        if 1 < len(partition) < len(names):
             yield partition
 
 
@@ -159,18 +158,7 @@ def _refined_tree(names: Sequence[str], coarse: Partition, fine: Partition) -> L
     around = {name: block for block in coarse for name in block}
     if fine == coarse or any(not set(block) <= set(around[block[0]]) for block in fine):
         return None
-    members: dict[str | LevelGroup, None] = {}
-    for name in names:
-        block = around[name]
-        inner = tuple(each for each in fine if each[0] in block)
-        members[
-            name
-            if len(block) == 1
-            else LevelGroup(block)
-            if len(inner) == 1
-            else partition_tree(block, inner)
-        ] = None
-    tree = LevelGroup(tuple(members))
+    tree = partition_tree(names, coarse, fine)
     return tree if any(not group.flat for group in tree.groups()) else None
 
 
@@ -212,9 +200,7 @@ class _PromiseEstimator:
 
     def _own(self, group: LevelGroup) -> tuple[float, float]:
         """Return strength and number of the connections that belong to a level itself."""
-        place: dict[str, int] = {}
-        for number, member in enumerate(group.members):
-            place |= dict.fromkeys(member.names() if isinstance(member, LevelGroup) else (member,), number)
+        place = group.places()
         own = [
             edge for edge in self.pairs
             if edge[0] in place and edge[1] in place and place[edge[0]] != place[edge[1]]

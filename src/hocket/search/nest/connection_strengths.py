@@ -16,6 +16,7 @@ Lancaster 1964). Connection by connection, these are the strengths, for an algor
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -93,10 +94,7 @@ class Strengths:
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Return how many values each simulator hands to each other."""
-        found: dict[tuple[str, str], int] = {}
-        for each in self.connections:
-            found[each.ends] = found.get(each.ends, 0) + 1
-        return found
+        return Counter(each.ends for each in self.connections)
 
 
 def strengths(composite: Composite, stop: Fraction) -> Strengths:
@@ -148,7 +146,7 @@ def _extrapolated_connections(composite: Composite) -> Iterator[_ExtrapolatedCon
     leaves = design.leaves
     wiring = leaves.wiring
     first = np.cumsum([0, *(len(model.outputs) for model in wiring.models)])
-    steps = {level.path: float(level.composite.step) for level in design.levels()}
+    step = float(design.composite.step)
     stale = traits_of(composite.orchestrator).outputs != "consistent"
     row = -1
     for child, drives in enumerate(wiring.drives):
@@ -163,9 +161,7 @@ def _extrapolated_connections(composite: Composite) -> Iterator[_ExtrapolatedCon
             target = f"{wiring.names[child]}.{wiring.models[child].inputs[number].name}"
             degree = drive.extrapolation.degree if drive.extrapolation is not None else 0
             place = int(first[drive.child]) + drive.port
-            yield _ExtrapolatedConnection(
-                source, target, ends, row, place, drive.gain, degree, steps[""], stale
-            )
+            yield _ExtrapolatedConnection(source, target, ends, row, place, drive.gain, degree, step, stale)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Levels made of a flat scenario: who stands together, how often they talk, and the composite that follows.
+"""Levels made of a flat scenario: which simulators share one, how often they exchange, and the composite.
 
 In:  a flat Composite and a tree of groups
 Out: the same simulators and connections with levels inside, each with its reason
@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from hocket.errors import ScenarioError
 from hocket.model.composite import Composite
-from hocket.model.scenario import Connection, Insertion, Scenario
+from hocket.model.scenario import Insertion, Scenario
 
 PASS = "nesting"
 LONG = 40
@@ -33,17 +33,26 @@ class LevelGroup:
     def names(self) -> Iterator[str]:
         """Yield all simulators in it, at any depth."""
         for member in self.members:
+            yield from member.names() if isinstance(member, LevelGroup) else (member,)
+
+    def rates(self, around: int = 1) -> Iterator[tuple[LevelGroup, int]]:
+        """Yield the groups inside it, at any depth, with the steps that each makes in one of this level."""
+        for member in self.members:
             if isinstance(member, LevelGroup):
-                yield from member.names()
-            else:
-                yield member
+                yield member, around * member.ratio
+                yield from member.rates(around * member.ratio)
 
     def groups(self) -> Iterator[LevelGroup]:
         """Yield the groups inside it, at any depth."""
-        for member in self.members:
-            if isinstance(member, LevelGroup):
-                yield member
-                yield from member.groups()
+        return (group for group, _ in self.rates())
+
+    def places(self) -> dict[str, int]:
+        """Return the number of the member that each simulator is in."""
+        return {
+            name: number
+            for number, member in enumerate(self.members)
+            for name in (member.names() if isinstance(member, LevelGroup) else (member,))
+        }
 
     @property
     def flat(self) -> bool:
@@ -52,20 +61,23 @@ class LevelGroup:
 
     @property
     def words(self) -> str:
-        """The tree in braces: `{first, {second, third}}`; many in a row as `m1 to m9`."""
+        """The tree in braces, `{first, {second, third}}`, many in a row as `m1 to m9`; or `flat`."""
+        return "flat" if self.flat else self._braces()
+
+    def _braces(self) -> str:
         parts: list[str] = []
         for single, run in groupby(self.members, key=lambda member: isinstance(member, str)):
-            members = [member if isinstance(member, str) else member.words for member in run]
+            members = [member if isinstance(member, str) else member._braces() for member in run]
             parts += [f"{members[0]} to {members[-1]}"] if single and len(members) > 3 else members
         return "{" + ", ".join(parts) + "}"
 
     def with_ratios(self, ratios: Mapping[frozenset[str], int]) -> LevelGroup:
-        """Return the same tree with other ratios, by who is in a group; those not named get 1."""
+        """Return the same tree with other ratios, by the simulators in a group; those not named get 1."""
         members = tuple(m.with_ratios(ratios) if isinstance(m, LevelGroup) else m for m in self.members)
         return LevelGroup(members, ratios.get(frozenset(self.names()), 1))
 
     def ratios(self) -> dict[frozenset[str], int]:
-        """Return the ratios of the groups inside, by who is in them."""
+        """Return the ratios of the groups inside, by the simulators in them."""
         return {frozenset(group.names()): group.ratio for group in self.groups()}
 
 
@@ -107,18 +119,24 @@ class _HierarchyBuilder:
                 inserted[self.names[member]] = Insertion(PASS, self.reasons.get(member, "they talk often"))
             else:
                 models[member] = scenario.models[member]
-        here = _LevelMembership(group, outermost)
-        kept = [each for each in scenario.connections if here(each.source, each.target)]
+        kept = [
+            each for each in scenario.connections if self._belongs(group, outermost, each.source, each.target)
+        ]
         bonds = {
             name: replace(
                 bond, effort=_relocate_path(bond.effort, paths), flow=_relocate_path(bond.flow, paths)
             )
             for name, bond in scenario.bonds.items()
-            if here(bond.effort, bond.flow)
+            if self._belongs(group, outermost, bond.effort, bond.flow)
         }
         notes = scenario.inserted
         inserted |= {_relocate_path(c.target, paths): notes[c.target] for c in kept if c.target in notes}
-        moved = [self._connection(each, paths) for each in kept]
+        moved = [
+            replace(
+                each, source=_relocate_path(each.source, paths), target=_relocate_path(each.target, paths)
+            )
+            for each in kept
+        ]
         made = Scenario(
             models, moved, scenario.inputs if outermost else (), scenario.outputs if outermost else (),
             self._record(paths) if outermost else ("*",), bonds, inserted=inserted,
@@ -133,10 +151,16 @@ class _HierarchyBuilder:
             else:
                 yield member, before + member
 
-    def _connection(self, each: Connection, paths: Mapping[str, str]) -> Connection:
-        return replace(
-            each, source=_relocate_path(each.source, paths), target=_relocate_path(each.target, paths)
-        )
+    @staticmethod
+    def _belongs(group: LevelGroup, outermost: bool, *ends: str) -> bool:
+        """Return whether a level is the lowest one with both ends of a connection."""
+        if any("." not in end for end in ends):
+            return outermost  # a port of the scenario itself
+        owners, places = {end.partition(".")[0] for end in ends}, group.places()
+        if not owners <= places.keys():
+            return False
+        inside = {group.members[places[owner]] for owner in owners}
+        return len(inside) > 1 or isinstance(inside.pop(), str)
 
     def _record(self, paths: Mapping[str, str]) -> tuple[str, ...]:
         found: dict[str, None] = {}
@@ -148,22 +172,6 @@ class _HierarchyBuilder:
             else:
                 found |= dict.fromkeys(f"{path}.{rest}" for path in meant)
         return tuple(found)
-
-
-@dataclass(frozen=True)
-class _LevelMembership:
-    """Whether a level is the lowest one with both ends of a connection."""
-
-    group: LevelGroup
-    outermost: bool
-
-    def __call__(self, *ends: str) -> bool:
-        inside = set(self.group.names())
-        owners = {end.partition(".")[0] for end in ends if "." in end}
-        if any("." not in end for end in ends):
-            return self.outermost  # a port of the scenario itself
-        deeper = [set(member.names()) for member in self.group.members if isinstance(member, LevelGroup)]
-        return inside >= owners and not any(each >= owners for each in deeper)
 
 
 def _relocate_path(path: str, paths: Mapping[str, str]) -> str:
@@ -208,5 +216,5 @@ def parse_hierarchy(text: str, models: tuple[str, ...], where: str) -> LevelGrou
     outermost = stack[0][0] if len(stack) == 1 and len(stack[0]) == 1 else None
     if not isinstance(outermost, LevelGroup) or sorted(outermost.names()) != sorted(models):
         expected = f"`flat`, or all of {', '.join(models)} once, in braces: {{one, {{two, three}}}}"
-        raise ScenarioError(f"`{text}` is no hierarchy of the models", where, expected)
+        raise ScenarioError(f"`{text}` is not a hierarchy of the models", where, expected)
     return outermost

@@ -1,4 +1,4 @@
-"""A hierarchy for a flat scenario: who should talk often, how often, and whether that pays.
+"""A hierarchy for a flat scenario: which simulators should exchange often, how often, and whether that pays.
 
 In:  a flat Composite (or an Experiment, or a file), and a tolerance or so much work
 Out: a Nesting: what was compared at equal work, the verdict in words, and the composite that was chosen

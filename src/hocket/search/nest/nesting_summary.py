@@ -1,13 +1,13 @@
-"""The picture of a nesting: who drives whom how strongly, with the clusters, and what was compared.
+"""The answer of `nest`: what was compared and chosen, the verdict in words, and the picture.
 
-In:  a Nesting
-Out: a Matplotlib figure
+In:  candidates, and how strongly simulators drive each other
+Out: a Nesting: rows, words, a Matplotlib figure
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,8 +60,13 @@ class Nesting:
 
     @property
     def clusters(self) -> tuple[tuple[str, ...], ...]:
-        """Who hangs together most: clusters before the widest gap between the strengths that join them."""
+        """The strongest clusters: those before the widest gap between the strengths that join them."""
         return natural_clusters(tuple(self.now.tree.names()), self.merges)
+
+    @property
+    def natural_tree(self) -> LevelGroup:
+        """The clusters as a tree."""
+        return partition_tree(tuple(self.now.tree.names()), self.clusters)
 
     @property
     def is_nested(self) -> bool:
@@ -84,28 +89,37 @@ class Nesting:
         return rows
 
     def verdict(self) -> list[str]:
-        """Return the answer in plain words."""
-        return nesting_verdict(self)
+        """Return the answer in plain words, the most important first."""
+        chosen = self.chosen
+        if chosen is not None and self.is_nested:
+            flat = f", where flat has {_result(self.equal)}" if self.equal is not None else ""
+            lines = [f"nesting helps: {_candidate_text(chosen)}: {_result(chosen)}{flat}"]
+        else:
+            lines = [_why_not_nested(self)]
+            lines.append(
+                f"what helps: {_candidate_text(chosen)}: {_result(chosen)}"
+                if chosen is not None
+                else "nothing that was tried is better than the scenario as it is"
+            )
+        lines += [f"as it is: {_result(self.now)}", *_tolerance(self), _strongest(self)]
+        if len(list(self.now.tree.names())) > FEW and max(map(len, self.clusters)) > 1:
+            lines.append(f"strongest clusters: {self.natural_tree.words}")
+        return [*lines, *self.notes]
 
     def plot(self, path: Path | str | None = None) -> Any:
-        """Draw the strengths with the clusters, and error over exchanges of all that was tried."""
-        return draw_nesting(self, path)
+        """Draw the strengths as a matrix with a frame around each cluster, and error over exchanges."""
+        figure, (matrix, plane) = new_figure(11, 5, 2)
+        _matrix(self, matrix)
+        _plane(self, plane)
+        return save_figure(figure, path)
 
 
 MOST_NAMED = 40
 """Simulators up to which all are named."""
 
 
-def draw_nesting(found: Nesting, path: Path | str | None) -> Any:
-    """Draw the strengths as a matrix with a frame around each cluster, and error over exchanges."""
-    figure, (matrix, plane) = new_figure(11, 5, 2)
-    _matrix(found, matrix)
-    _plane(found, plane)
-    return save_figure(figure, path)
-
-
 def _matrix(found: Nesting, axes: Axes) -> None:
-    tree = found.chosen.tree if found.chosen is not None and found.is_nested else _tree(found)
+    tree = found.chosen.tree if found.chosen is not None and found.is_nested else found.natural_tree
     names = list(tree.names())
     place = {name: number for number, name in enumerate(names)}
     sizes = np.zeros((len(names), len(names)))
@@ -114,14 +128,15 @@ def _matrix(found: Nesting, axes: Axes) -> None:
     shown = np.ma.masked_equal(sizes, 0.0)
     top = float(sizes.max(initial=0.0)) or 1.0
     low = max(float(shown.min()) if shown.count() else top, 1e-4 * top)
-    norm = import_extra("matplotlib.colors", "plot").LogNorm(0.3 * low, top)  # the weakest is no white
+    norm = import_extra("matplotlib.colors", "plot").LogNorm(0.3 * low, top)  # the weakest is not white
     colours = axes.imshow(shown, cmap="Blues", norm=norm, aspect="equal")
     figure = axes.get_figure()
     assert figure is not None
     figure.colorbar(colours, ax=axes, label="error it brings, as a part of the value", shrink=0.8)
     chosen = found.is_nested
-    for first, last in _frames(tree, place):
-        side = last - first + 1
+    for group in tree.groups():
+        numbers = [place[name] for name in group.names()]
+        first, side = min(numbers), max(numbers) - min(numbers) + 1
         axes.add_patch(
             import_extra("matplotlib.patches", "plot").Rectangle(
                 (first - 0.5, first - 0.5), side, side, fill=False, linewidth=1.8,
@@ -135,19 +150,6 @@ def _matrix(found: Nesting, axes: Axes) -> None:
     axes.set_xlabel("drives")
     axes.set_ylabel("is driven")
     set_axes_title(axes, "strengths, framed: levels" if chosen else "strengths, framed: clusters, no levels")
-
-
-def _tree(found: Nesting) -> LevelGroup:
-    """Return the natural clusters as a tree: what is framed where no hierarchy was chosen."""
-    from hocket.search.nest.clusters import partition_tree
-
-    return partition_tree(tuple(found.now.tree.names()), found.clusters)
-
-
-def _frames(tree: LevelGroup, place: dict[str, int]) -> Iterator[tuple[int, int]]:
-    for group in tree.groups():
-        numbers = [place[name] for name in group.names()]
-        yield min(numbers), max(numbers)
 
 
 def _plane(found: Nesting, axes: Axes) -> None:
@@ -191,70 +193,26 @@ FEW = 3
 """Simulators up to which clusters need no words of their own."""
 
 
-def nesting_verdict(found: Nesting) -> list[str]:
-    """Return what was found, the most important first."""
-    lines = _nested_lines(found) if found.is_nested else _flat_lines(found)
-    lines += _tolerance(found)
-    lines += [_strongest(found)]
-    if len(list(found.now.tree.names())) > FEW and max(map(len, found.clusters)) > 1:
-        lines.append(
-            f"who hangs together most: {partition_tree(tuple(found.now.tree.names()), found.clusters).words}"
-        )
-    return [*lines, *found.notes]
-
-
-def _nested_lines(found: Nesting) -> list[str]:
-    chosen = found.chosen
-    assert chosen is not None
-    flat = ""
-    if found.equal is not None:
-        flat = f", where flat has {_error(found.equal)} for {_exchanges(found.equal)}"
-    first = f"nesting helps: {_candidate_text(chosen)}: {_error(chosen)} for {_exchanges(chosen)}{flat}"
-    return [first, *_now(found)]
-
-
-def _flat_lines(found: Nesting) -> list[str]:
-    chosen = found.chosen
-    lines = [_why_not_nested(found)]
-    if chosen is None:
-        return [*lines, "nothing that was tried is better than the scenario as it is", *_now(found)]
-    lines.append(f"what helps: {_candidate_text(chosen)}: {_error(chosen)} for {_exchanges(chosen)}")
-    return [*lines, *_now(found)]
-
-
 def _why_not_nested(found: Nesting) -> str:
     """Return why no hierarchy is proposed: the best of them, and flat at equal work."""
     if not found.proposals:
         return "nesting does not help: no steps fit the levels that strengths suggest"
     best, flat = found.proposals[0], found.equal
-    versus = f", and flat has {_error(flat)} for {_exchanges(flat)}" if flat is not None else ""
+    versus = f", and flat has {_result(flat)}" if flat is not None else ""
     less = flat is not None and best.stable and (not flat.stable or best.error < WORTH * flat.error)
     word = "nesting helps less than another algorithm" if less else "nesting does not help"
-    return f"{word}: {_candidate_text(best)}: {_error(best)} for {_exchanges(best)}{versus}"
-
-
-def _now(found: Nesting) -> list[str]:
-    return [f"as it is: {_error(found.now)} for {_exchanges(found.now)}"]
+    return f"{word}: {_candidate_text(best)}: {_result(best)}{versus}"
 
 
 def _candidate_text(each: Candidate) -> str:
-    tree = "flat" if each.tree.flat else each.tree.words
     way = "" if each.way == AS_IT_IS else f", {each.way.words}"
-    return f"{tree} at {_distinct_steps(each)}{way}"
+    steps = ", ".join(dict.fromkeys(each.steps.split(", ")))  # each once: of many levels most are alike
+    return f"{each.tree.words} at {steps}{way}"
 
 
-def _distinct_steps(each: Candidate) -> str:
-    """Return the steps, each once: of many levels most are alike."""
-    return ", ".join(dict.fromkeys(each.steps.split(", ")))
-
-
-def _error(each: Candidate) -> str:
-    size = f"an error of {each.error:.2g}" if math.isfinite(each.error) and each.error < 1e3 else "no answer"
-    return size if each.stable else f"{size}, unstable,"
-
-
-def _exchanges(each: Candidate) -> str:
-    return f"{each.work.exchanges:.4g} exchanges per second"
+def _result(each: Candidate) -> str:
+    error = f"an error of {each.error:.2g}" if math.isfinite(each.error) and each.error < 1e3 else "no answer"
+    return f"{error}{'' if each.stable else ', unstable,'} for {each.work.exchanges:.4g} exchanges per second"
 
 
 def _tolerance(found: Nesting) -> list[str]:

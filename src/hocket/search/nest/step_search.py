@@ -7,7 +7,6 @@ Out: flat candidates and hierarchies, the best first; the choice among them; the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -20,6 +19,8 @@ from hocket.search.nest.clusters import Promise, promising_trees
 from hocket.search.nest.hierarchy import LevelGroup
 
 SAME = 1.0 + 1e-9
+INNER = RATIOS[1:]
+"""Ratios of levels inside: one with a ratio of 1 is none of its own."""
 USED = 0.75
 """Of the work that is allowed: steps that use less are looked at only where there are no others."""
 SEVERAL = 4
@@ -83,7 +84,7 @@ class StepSearch:
     def _options(self, tree: LevelGroup, way: AlgorithmVariant, times: float) -> list[_Option]:
         """Return ratios with the shortest steps they may have, those that waste work left out."""
         found: list[_Option] = []
-        for ratio in RATIOS[1:]:
+        for ratio in INNER:
             scaled = _scale_ratios(tree, ratio)
             step = self._shortest(scaled, way, times)
             if step is not None:
@@ -97,7 +98,7 @@ class StepSearch:
         left = PATIENCE
         for option in options:
             found = self.judge(option.tree, option.step, way)
-            if found is not None and (best is None or is_better(found, best)):
+            if found is not None and (best is None or rank(found) < rank(best)):
                 best, left = found, PATIENCE
             else:
                 left -= 1
@@ -108,12 +109,15 @@ class StepSearch:
     def _refine_ratios(self, best: Candidate, way: AlgorithmVariant, times: float) -> Candidate:
         """Return a candidate with the ratio of one level after the other changed where that helps."""
         for group in best.tree.ratios():
-            for up in (True, False):
+            for change in (1, -1):
                 ratios = best.tree.ratios()
-                other = best.tree.with_ratios({**ratios, group: _next(ratios[group], up)})
+                place = INNER.index(ratios[group]) + change
+                if not 0 <= place < len(INNER):
+                    continue
+                other = best.tree.with_ratios({**ratios, group: INNER[place]})
                 step = self._shortest(other, way, times)
                 found = self.judge(other, step[0], way) if step else None
-                if found is not None and is_better(found, best):
+                if found is not None and rank(found) < rank(best):
                     best = found
         return best
 
@@ -130,11 +134,6 @@ class StepSearch:
         return None
 
 
-def is_better(one: Candidate, other: Candidate) -> bool:
-    """Return whether a candidate is stable or more accurate where the other is not; or else cheaper."""
-    return rank(one) < rank(other)
-
-
 def rank(each: Candidate) -> tuple[bool, float, float]:
     """Return what candidates of equal work are ordered by."""
     error = each.error if math.isfinite(each.error) else math.inf
@@ -145,22 +144,11 @@ def _scale_ratios(tree: LevelGroup, ratio: int) -> LevelGroup:
     """Return the tree with its largest ratio as given, the others in proportion."""
     ratios = tree.ratios()
     top = max(ratios.values())
-    near = {group: _nearest(max(2.0, own * ratio / top)) for group, own in ratios.items()}
+    near = {
+        group: min(INNER, key=lambda known: abs(math.log(known / max(2.0, own * ratio / top))))
+        for group, own in ratios.items()
+    }
     return tree.with_ratios(near)
-
-
-def _nearest(ratio: float) -> int:
-    return min(RATIOS[1:], key=lambda known: abs(math.log(known / ratio)))
-
-
-def _next(ratio: int, up: bool) -> int:
-    """Return the next ratio; 1 is no level of its own."""
-    return next(_after(ratio, up), ratio)
-
-
-def _after(ratio: int, up: bool) -> Iterator[int]:
-    known = RATIOS[1:] if up else RATIOS[:0:-1]
-    return (each for each in known if (each > ratio if up else each < ratio))
 
 
 WORTH = 0.9
@@ -242,7 +230,9 @@ class Comparison:
         if self.tolerance is None:
             return self.search.best_at_work(tree, way, self.work)
         if tree.flat:
-            return self.search.cheapest_for_error(tree, way, self.tolerance) or self._cheap(tree, way)
+            return self.search.cheapest_for_error(tree, way, self.tolerance) or self.search.best_at_work(
+                tree, way, self.work
+            )
         best = self.search.best_at_work(tree, way, most / SAME)
         for part in LESS:
             while best is not None and self.meets(best):
@@ -251,9 +241,6 @@ class Comparison:
                     break
                 best = fewer
         return best
-
-    def _cheap(self, tree: LevelGroup, way: AlgorithmVariant) -> Candidate | None:
-        return self.search.best_at_work(tree, way, self.work)
 
     def choice(
         self, flats: list[Candidate], proposals: list[Candidate]
@@ -306,19 +293,12 @@ class Comparison:
         """Return what was chosen, with the reason for each level."""
         whole = sum(each.error for each in self.judge.strengths.connections) or 1.0
         reasons: dict[LevelGroup, str] = {}
-        for group, step in _group_steps(chosen.tree, chosen.step):
+        for group, rate in chosen.tree.rates():
             inside = set(group.names())
             own = [each for each in self.judge.strengths.connections if inside.issuperset(each.ends)]
             share = sum(each.error for each in own) / whole
             reasons[group] = (
-                f"{share:.0%} of what the connections do wrong is between them: "
-                f"they exchange every {format_duration(step)}, {group.ratio} times per step around them"
+                f"{share:.0%} of what the connections do wrong is between them: they exchange every "
+                f"{format_duration(chosen.step / rate)}, {group.ratio} times per step around them"
             )
         return self.judge.build_candidate(self.judge.composite, chosen.tree, chosen.step, chosen.way, reasons)
-
-
-def _group_steps(group: LevelGroup, step: Fraction) -> Iterator[tuple[LevelGroup, Fraction]]:
-    for member in group.members:
-        if isinstance(member, LevelGroup):
-            yield member, step / member.ratio
-            yield from _group_steps(member, step / member.ratio)

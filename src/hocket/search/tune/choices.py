@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from fractions import Fraction
+from functools import partial
 from math import factorial
 from typing import Any
 
@@ -18,7 +19,7 @@ from hocket.model.composite import Composite, is_sampled, levels, traits_of
 from hocket.model.protocols import Extrapolator, period_of
 from hocket.orchestrators import Iterate
 from hocket.search.nest.algorithm_variants import AS_IT_IS, LevelAlgorithm
-from hocket.search.nest.candidates import own_step
+from hocket.search.nest.candidates import fits_own_step
 from hocket.search.nest.hierarchy import LevelGroup, build_hierarchy
 from hocket.search.tune.space import CHOICES, DesignVariable, Point, Space
 
@@ -47,11 +48,8 @@ def default_space(composite: Composite, stop: Fraction | None) -> dict[str, str]
 
 def _fits(composite: Composite, step: Fraction) -> bool:
     """Return whether what insists on a step of its own can keep it, and makes whole steps."""
-    for model in composite.scenario.models.values():
-        own = own_step(model) if period_of(model) or is_sampled(model) else None
-        if own is not None and (step / own).denominator != 1 and (own / step).denominator != 1:
-            return False
-    return True
+    given = composite.scenario.models.values()
+    return all(fits_own_step(model, step) for model in given if period_of(model) or is_sampled(model))
 
 
 def _level_choices(level: Composite, outermost: bool) -> Iterator[tuple[str, str]]:
@@ -81,21 +79,20 @@ def apply_choices(composite: Composite, values: Mapping[str, Any]) -> Composite:
     Algorithms come first, then their order and what is exchanged, then numbers; a nesting comes last, and
     `ratio` is the number of steps its levels make in one around them.
     """
+    named = [(*name.rpartition(".")[::2], value) for name, value in values.items()]
     for last, change in _CHANGES.items():
-        for name, value in values.items():
-            path, _, word = name.rpartition(".")
+        for path, word, value in named:
             if word == last:
-                composite = _change_level(composite, path, lambda level: change(level, value))  # noqa: B023
-    for name, value in values.items():
-        if name.rpartition(".")[2] == "extrapolation":
-            composite = _with_extrapolation(composite, name.rpartition(".")[0], value)
+                composite = _change_level(composite, path, partial(change, value))
+    for path, word, value in named:
+        if word == "extrapolation":
+            composite = _with_extrapolation(composite, path, value)
     numbers = {name: value for name, value in values.items() if name.rpartition(".")[2] not in CHOICES}
     composite = with_values(composite, numbers, "tune") if numbers else composite
-    for name, value in values.items():
-        path, _, word = name.rpartition(".")
+    for path, word, value in named:
         if word == "nesting" and not value.flat:
             ratio = values.get(f"{path}.ratio" if path else "ratio", 1)
-            composite = _change_level(composite, path, lambda level: _with_nesting(level, value, ratio))  # noqa: B023
+            composite = _change_level(composite, path, partial(_with_nesting, value, ratio))
     return composite
 
 
@@ -109,7 +106,14 @@ def _change_level(composite: Composite, path: str, change: Callable[[Composite],
     return composite.with_scenario(composite.scenario.with_models(models))
 
 
-def _with_algorithm(level: Composite, made: Any) -> Composite:
+def _change_sweep(level: Composite, change: Callable[[Any], Any]) -> Composite:
+    """Return the level with the algorithm of one sweep changed; an iteration around it stays."""
+    now: Any = level.orchestrator
+    made = replace(now, inner=change(now.inner)) if traits_of(now).iterates else change(now)
+    return level.with_changes(orchestrator=made)
+
+
+def _with_algorithm(made: Any, level: Composite) -> Composite:
     now: Any = level.orchestrator
     now = now.inner if traits_of(now).iterates else now
     modes = {"outputs": traits_of(now).outputs, "inputs": traits_of(now).inputs}
@@ -122,47 +126,33 @@ def _has_argument(orchestrator: Any, key: str) -> bool:
     return any(field.name == key for field in fields(orchestrator))
 
 
-def _with_order(level: Composite, order: tuple[str, ...]) -> Composite:
+def _with_order(order: tuple[str, ...], level: Composite) -> Composite:
     """Return the level in another order; an algorithm without one has none to change."""
-    now: Any = level.orchestrator
-    if traits_of(now).iterates:
-        inner: Any = now.inner
-        return (
-            level.with_changes(orchestrator=replace(now, inner=replace(inner, order=order)))
-            if traits_of(inner).order is not None
-            else level
-        )
-    return (
-        level.with_changes(orchestrator=replace(now, order=order))
-        if traits_of(now).order is not None
-        else level
+    return _change_sweep(
+        level, lambda now: now if traits_of(now).order is None else replace(now, order=order)
     )
 
 
-def _mode_change(key: str) -> Callable[[Composite, Any], Composite]:
+def _mode_change(key: str) -> Callable[[Any, Composite], Composite]:
     """Return what changes a mode of an algorithm: its `outputs`, or its `inputs`."""
 
-    def change(level: Composite, mode: str) -> Composite:
-        now: Any = level.orchestrator
-        inner: Any = now.inner if traits_of(now).iterates else now
-        if not _has_argument(inner, key):
-            raise ScenarioError(
-                f"`{type(inner).__name__}` has no `{key}`", f"tune.{key}", "another algorithm"
-            )
-        made = replace(inner, **{key: mode})
-        return level.with_changes(orchestrator=replace(now, inner=made) if traits_of(now).iterates else made)
+    def change(now: Any, mode: str) -> Any:
+        if not _has_argument(now, key):
+            what = f"`{type(now).__name__}` has no `{key}`"
+            raise ScenarioError(what, f"tune.{key}", "another algorithm")
+        return replace(now, **{key: mode})
 
-    return change
+    return lambda mode, level: _change_sweep(level, lambda now: change(now, mode))
 
 
-def _with_sweeps(level: Composite, count: int) -> Composite:
+def _with_sweeps(count: int, level: Composite) -> Composite:
     now: Any = level.orchestrator
     inner = now.inner if traits_of(now).iterates else now
     made = Iterate(inner, tolerance=None, at_most=count, accelerate=None) if count > 1 else inner
     return level.with_changes(orchestrator=made)
 
 
-_CHANGES: dict[str, Callable[[Composite, Any], Composite]] = {
+_CHANGES: dict[str, Callable[[Any, Composite], Composite]] = {
     "algorithm": _with_algorithm,
     "order": _with_order,
     "outputs": _mode_change("outputs"),
@@ -192,16 +182,9 @@ def _with_extrapolation(composite: Composite, path: str, made: Extrapolator) -> 
     return composite.with_scenario(scenario.with_models(models))
 
 
-def _with_nesting(level: Composite, tree: LevelGroup, ratio: int) -> Composite:
+def _with_nesting(tree: LevelGroup, ratio: int, level: Composite) -> Composite:
     ratios = {frozenset(group.names()): ratio for group in tree.groups()}
     return build_hierarchy(level, tree.with_ratios(ratios), level.step, LevelAlgorithm(level, AS_IT_IS))
-
-
-def point_of_now(composite: Composite, space: Space) -> Point | None:
-    """Return the point that the composite itself is; None: one of its values is not in the space."""
-    places = [_place(composite, variable) for variable in space.variables]
-    found = tuple(place for place in places if place is not None)
-    return space.canonical_point(found) if len(found) == len(places) else None
 
 
 def near_now(composite: Composite, space: Space, most: int = 2) -> list[Point]:

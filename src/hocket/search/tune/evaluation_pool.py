@@ -1,7 +1,7 @@
-"""A Dask cluster that judges couplings.
+"""Workers that judge couplings, in this process, in others or on a Dask cluster, and the journal they keep.
 
-In:  the address of its scheduler; chunks of points
-Out: their numbers, as they come; a worker that dies loses nothing
+In:  points, and what judges them
+Out: their numbers, as they come; a worker that dies loses nothing, and a search goes on where it stopped
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from hashlib import sha256
@@ -61,9 +61,10 @@ class DaskCluster:
         """Yield chunks with their numbers, as they come."""
         from concurrent.futures import CancelledError
 
-        from dask.distributed import KilledWorker, as_completed
+        from dask.distributed import KilledWorker
+        from dask.distributed import as_completed as as_arriving
 
-        arriving: Any = as_completed
+        arriving: Any = as_arriving
         futures = {
             self.client.submit(
                 _judge_on_cluster, self.judging, list(chunk), pure=False, retries=RETRIES
@@ -186,7 +187,7 @@ TRIES = 3
 
 
 class Workers:
-    """Those who judge; processes are started when they are first needed, and live until the end.
+    """The workers that judge; processes are started when they are first needed, and live until the end.
 
     `count`: processes of this machine; None: one per core. `dask`: the address of a cluster's scheduler.
     `expected`: points in all, about.
@@ -234,7 +235,7 @@ class Workers:
         for _ in range(TRIES):
             lost: list[Sequence[Point]] = []
             try:
-                for chunk, numbers in _gather_numbers(self._process_pool(), left, self.count):
+                for chunk, numbers in _gather_numbers(self._process_pool(), left):
                     if numbers is None:
                         lost.append(chunk)
                     else:
@@ -293,33 +294,21 @@ def _worker_environment() -> Iterator[None]:
 
 
 def _gather_numbers(
-    pool: ProcessPoolExecutor, chunks: list[Sequence[Point]], count: int
+    pool: ProcessPoolExecutor, chunks: Sequence[Sequence[Point]]
 ) -> Iterator[tuple[Sequence[Point], list[Numbers] | None]]:
-    """Yield chunks with their numbers, a few at a time in the making; None: their process died."""
+    """Yield chunks with their numbers, as they come; None: their process died."""
     waiting: dict[Future[list[Numbers]], Sequence[Point]] = {}
-    rest = iter(chunks)
-    broken = False
-    while True:
-        while len(waiting) < 2 * count and not broken:
-            chunk = next(rest, None)
-            if chunk is None:
-                break
-            try:
-                with _worker_environment():  # a process may be started by this
-                    waiting[pool.submit(_judge_in_worker, chunk)] = chunk
-            except BrokenProcessPool:
-                broken = True
-                yield chunk, None
-        if not waiting:
-            yield from ((chunk, None) for chunk in rest if broken)
-            return
-        for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-            chunk = waiting.pop(future)
-            try:
-                yield chunk, future.result()
-            except BrokenProcessPool:
-                broken = True
-                yield chunk, None
+    for chunk in chunks:
+        try:
+            with _worker_environment():  # a process may be started by this
+                waiting[pool.submit(_judge_in_worker, chunk)] = chunk
+        except BrokenProcessPool:
+            yield chunk, None
+    for future in as_completed(waiting):
+        try:
+            yield waiting[future], future.result()
+        except BrokenProcessPool:
+            yield waiting[future], None
 
 
 _PROCESS_JUDGES: list[PointJudge] = []

@@ -7,7 +7,7 @@ Out: a Matplotlib figure
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,41 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Front(Protocol):
-    """What is drawn of a TuningResult."""
-
-    @property
-    def points(self) -> Any:
-        """The judged points, in the order of their numbers."""
-
-    @property
-    def numbers(self) -> Any:
-        """Per point: the values of the objectives."""
-
-    @property
-    def wanted(self) -> Any:
-        """The objectives, those that count first."""
-
-    @property
-    def goals(self) -> int:
-        """How many of the objectives count; the others are limits."""
-
-    @property
-    def now(self) -> Any:
-        """The values of the coupling as it is."""
-
-    @property
-    def space(self) -> Any:
-        """What may be chosen."""
-
-    @property
-    def front(self) -> Any:
-        """The points that no other one dominates."""
-
-    @property
-    def knee(self) -> Any:
-        """The one that is proposed."""
-
+Front: TypeAlias = Any
+"""A TuningResult, which draws itself by this module and can therefore not be imported."""
 
 ORANGE, PALE, RED = "#E69F00", "#B8B8B8", "#C0252B"
 WIDE = 30.0

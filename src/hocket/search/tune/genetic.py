@@ -36,7 +36,7 @@ ROUNDS = 12
 WIDE = 60
 """The population where more than three things may be chosen."""
 AWFUL = 1e30
-"""In place of what is no number."""
+"""In place of what is not a number."""
 
 
 def all_points(space: Space) -> list[Point]:
@@ -57,7 +57,6 @@ def genetic_search(
 
     The first `goals` of what is wanted are objectives, limits are conditions.
     """
-    pymoo = _pymoo()
     seen: dict[Point, None] = {}
 
     def evaluate(X: Array) -> tuple[Array, Array]:
@@ -80,7 +79,7 @@ def genetic_search(
     population = min(wide, max(budget // ROUNDS, 8), budget, space.size)
     first = np.array(_first_population(space, start, population, seed))
     limits = sum(each.limit is not None for each in wanted)
-    pymoo(space, evaluate, goals, limits, first, budget, seed)
+    _run_pymoo(space, evaluate, goals, limits, first, budget, seed)
     return list(seen)
 
 
@@ -102,7 +101,9 @@ def _limit_excess(objective: Objective, value: float) -> float:
     return AWFUL if np.isnan(over) else float(min(over, AWFUL))
 
 
-def _pymoo() -> Callable[..., None]:
+def _run_pymoo(
+    space: Space, judged: Any, goals: int, limits: int, first: Array, budget: int, seed: int
+) -> None:
     try:
         from pymoo.algorithms.moo.nsga2 import NSGA2
         from pymoo.algorithms.moo.nsga3 import NSGA3
@@ -116,32 +117,27 @@ def _pymoo() -> Callable[..., None]:
         what = "there are too many points to judge them all, and the genetic search needs pymoo"
         raise ScenarioError(what, "search", "", "pip install 'hocket[tune]', or a smaller space") from None
 
-    def run_pymoo(
-        space: Space, judged: Any, goals: int, limits: int, first: Array, budget: int, seed: int
-    ) -> None:
-        class CouplingProblem(Problem):  # type: ignore[misc]
-            def __init__(self) -> None:
-                last = [len(each) - 1 for each in space.variables]
-                super().__init__(n_var=len(last), n_obj=goals, n_ieq_constr=limits, xl=0, xu=last, vtype=int)
+    class CouplingProblem(Problem):  # type: ignore[misc]
+        def __init__(self) -> None:
+            last = [len(each) - 1 for each in space.variables]
+            super().__init__(n_var=len(last), n_obj=goals, n_ieq_constr=limits, xl=0, xu=last, vtype=int)
 
-            def _evaluate(self, x: Array, out: dict[str, Array], *_: Any, **__: Any) -> None:
-                out["F"], found = judged(x)
-                if limits:
-                    out["G"] = found
+        def _evaluate(self, x: Array, out: dict[str, Array], *_: Any, **__: Any) -> None:
+            out["F"], found = judged(x)
+            if limits:
+                out["G"] = found
 
-        how: dict[str, Any] = {
-            "sampling": first,
-            "crossover": SBX(prob=0.9, eta=10, vtype=float, repair=RoundingRepair()),
-            "mutation": PM(eta=10, vtype=float, repair=RoundingRepair()),
-            "eliminate_duplicates": True,
-        }
-        if goals > CROWDED:
-            parts = max(p for p in range(1, 1 + len(first)) if p == 1 or comb(p + goals - 1, p) <= len(first))
-            directions = get_reference_directions("das-dennis", goals, n_partitions=parts)
-            algorithm: Any = NSGA3(directions, max(len(first), len(directions)), **how)
-        else:
-            algorithm = NSGA2(len(first), **how)
-        rounds = max(1, budget // len(first))
-        minimize(CouplingProblem(), algorithm, ("n_gen", rounds), seed=seed, verbose=False)
-
-    return run_pymoo
+    how: dict[str, Any] = {
+        "sampling": first,
+        "crossover": SBX(prob=0.9, eta=10, vtype=float, repair=RoundingRepair()),
+        "mutation": PM(eta=10, vtype=float, repair=RoundingRepair()),
+        "eliminate_duplicates": True,
+    }
+    if goals > CROWDED:
+        parts = max(p for p in range(1, 1 + len(first)) if p == 1 or comb(p + goals - 1, p) <= len(first))
+        directions = get_reference_directions("das-dennis", goals, n_partitions=parts)
+        algorithm: Any = NSGA3(directions, max(len(first), len(directions)), **how)
+    else:
+        algorithm = NSGA2(len(first), **how)
+    rounds = max(1, budget // len(first))
+    minimize(CouplingProblem(), algorithm, ("n_gen", rounds), seed=seed, verbose=False)

@@ -7,121 +7,33 @@ Out: a number for each; infinite where it has none
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from fractions import Fraction
-from functools import cached_property
-from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hocket.analysis.consistency import relative_consistency
-from hocket.analysis.error_prediction import PortError, PredictedError, predicted_error
+from hocket.analysis.error_prediction import PortError
 from hocket.analysis.exact_solution import exact_solution
-from hocket.analysis.linear_models import merge_micro_steps
-from hocket.analysis.linear_reading import Reading, read_linear
-from hocket.analysis.linearisation import linearise
-from hocket.analysis.source_playback import with_sources
-from hocket.analysis.stability import EDGE, iteration_convergence, spectral_radius
+from hocket.analysis.stability import EDGE, spectral_radius
 from hocket.analysis.stability_radius import stability_radius, structured_radius
-from hocket.errors import HocketError, ScenarioError, suggest_nearest
+from hocket.errors import HocketError, ScenarioError, join_names, suggest_nearest
 from hocket.execution.run import run
 from hocket.files.run_folder import Run
 from hocket.model.arguments import is_number
 from hocket.model.composite import Composite, traits_of
 from hocket.model.extrapolators import Hold, Nepce
 from hocket.model.protocols import Array, Model
-from hocket.plan import Repeat, walk
-from hocket.planning.cost import Cost, plan_cost
-from hocket.planning.parameters import leaves, scale_steps, with_cold_starts
+from hocket.planning.cost import Work
+from hocket.planning.parameters import leaves, scale_steps
 from hocket.planning.planner import plan_tree
-from hocket.planning.prepare import without_constraints
-from hocket.search.nest.work import Work, work_of
+from hocket.search.case import Case
 from hocket.simulators.recipes import load
-from hocket.simulators.state_space import StateSpace
-
-
-class Case:
-    """One coupling; `now` is the work of the one it is compared with, `times` the seconds of steps."""
-
-    def __init__(
-        self,
-        composite: Composite,
-        stop: Fraction | None,
-        start: Fraction = Fraction(0),
-        now: Work | None = None,
-        times: Mapping[str, float] | None = None,
-    ):
-        self.composite, self.stop, self.start, self.now, self.times = composite, stop, start, now, times
-
-    @cached_property
-    def linear(self) -> Composite:
-        """The composite with linear models in place of all others."""
-        composite = without_constraints(self.composite)
-        if all(type(model) is StateSpace for _, model in leaves(composite)):
-            return merge_micro_steps(composite)
-        others = len(composite.scenario.models) > 1
-        return merge_micro_steps(linearise(composite, still=others, start=self.start).composite)
-
-    @cached_property
-    def reading(self) -> Reading:
-        """Its step as a matrix; how it starts does not matter to that."""
-        if "_driven_reading" in self.__dict__:
-            return self._driven_reading
-        return read_linear(with_cold_starts(self.linear) if _looks_back(self.linear) else self.linear)
-
-    @cached_property
-    def _driven_reading(self) -> Reading:
-        assert self.stop is not None
-        return read_linear(with_sources(self.linear, self.stop, self.start))
-
-    @cached_property
-    def prediction(self) -> PredictedError:
-        """Its error over the run."""
-        if self.stop is None:
-            what = "an error is that of a run, and nothing says how long that is"
-            raise ScenarioError(what, "objectives", "a stop time", "--stop 10, or `stop` under [run]")
-        return predicted_error(self._driven_reading, self.stop, measure=False, local=False)
-
-    def errors(self, patterns: tuple[str, ...] = ()) -> list[PortError]:
-        """Return the errors of some outputs: named, or else those that the scenario records.
-
-        Names are paths with wildcards; the levels around a simulator may be left out.
-        """
-        known = {each.port: each for each in self.prediction.ports}
-        return [known[name] for name in counted_outputs(self.composite, tuple(known), patterns)]
-
-    @cached_property
-    def work(self) -> Work:
-        """Exchanges and steps per second; iterations to the end with the sweeps they should take."""
-        return work_of(self.composite, self._sweeps)
-
-    @cached_property
-    def cost(self) -> Cost:
-        """Steps of each simulator, and messages between hosts."""
-        known = {path: float(count) for path, count in self._sweeps.items() if count is not None}
-        return plan_cost(plan_tree(self.composite), known)
-
-    @cached_property
-    def _sweeps(self) -> dict[str, int | None]:
-        plans = [level.plan.step for level in plan_tree(self.composite).levels()]
-        if all(each.until is None for plan in plans for _, each in walk(plan) if isinstance(each, Repeat)):
-            return {}
-        try:
-            return {each.level: each.sweeps for each in iteration_convergence(self.reading)}
-        except HocketError:
-            return {}
-
-    def seconds_of(self, path: str) -> float:
-        """Return the seconds that a step of a simulator takes; it may have got levels around it since."""
-        assert self.times is not None
-        own = [key for key in self.times if key == path or _within(path, key) or _within(key, path)]
-        return self.times[max(own, key=len)] if own else sum(self.times.values()) / len(self.times)
 
 
 def counted_outputs(composite: Composite, ports: Sequence[str], patterns: tuple[str, ...]) -> list[str]:
@@ -155,17 +67,6 @@ def _matches_pattern(port: str, text: str) -> bool:
     return fnmatchcase(port, text) or fnmatchcase(port, f"*.{text}")
 
 
-def _within(path: str, key: str) -> bool:
-    return path.endswith(f".{key}")
-
-
-def _looks_back(composite: Composite) -> bool:
-    """Return whether inputs anywhere are fitted to more than the newest sample."""
-    own = [composite.extrapolation, *(each.extrapolation for each in composite.scenario.connections)]
-    inner = (model for model in composite.scenario.models.values() if isinstance(model, Composite))
-    return any(each is not None and each.samples > 1 for each in own) or any(map(_looks_back, inner))
-
-
 PARTS = (2, 3, 4, 5)
 """Of the steps of a run, in the run that it is compared with."""
 SMALL = 1e-3
@@ -181,15 +82,14 @@ def measured_error(composite: Composite, stop: Fraction | None, start: Fraction 
     stays below a thousandth of the largest value of all ports, as what should be zero does, is compared with
     that.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        coarse = _run(composite, stop, start, Path(folder) / "coarse")
-        fine = _finer(composite, stop, start, Path(folder))
-        gaps, sizes = [], []
-        for port in coarse.ports:
-            here, better = coarse[port], fine[port]
-            there = np.interp(here.t, better.t, better.values)
-            gaps.append(_largest(here.values - there))
-            sizes.append(min(_largest(here.values), _largest(there)))
+    coarse = _run(composite, stop, start)
+    fine = _run(with_shorter_steps(composite, PARTS)[0], stop, start)
+    gaps, sizes = [], []
+    for port in coarse.ports:
+        here, better = coarse[port], fine[port]
+        there = np.interp(here.t, better.t, better.values)
+        gaps.append(_largest(here.values - there))
+        sizes.append(min(_largest(here.values), _largest(there)))
     if any(map(math.isnan, gaps)):
         return math.inf
     least = SMALL * max(sizes, default=0.0)
@@ -206,20 +106,21 @@ def _relative_gap(gap: float, size: float) -> float:
     return gap / size if size > 0.0 else math.inf if gap > 0.0 else 0.0
 
 
-def _finer(composite: Composite, stop: Fraction | None, start: Fraction, folder: Path) -> Run:
-    for part in PARTS[:-1]:
+def with_shorter_steps(composite: Composite, parts: Sequence[int]) -> tuple[Composite, int]:
+    """Return the composite with steps that are the first of these parts which its own steps allow."""
+    for part in parts:
+        made = scale_steps(composite, Fraction(1, part))
         try:
-            return _run(scale_steps(composite, Fraction(1, part)), stop, start, folder / f"finer{part}")
-        except ScenarioError:
+            _ = plan_tree(made)
+        except HocketError:
             continue
-    return _run(scale_steps(composite, Fraction(1, PARTS[-1])), stop, start, folder / "finest")
+        return made, part
+    return made, part
 
 
 def measured_seconds(composite: Composite, stop: Fraction | None, start: Fraction = Fraction(0)) -> float:
     """Return how long the steps of a run take."""
-    with tempfile.TemporaryDirectory() as folder:
-        timings = _run(composite, stop, start, Path(folder) / "run").info["timings"]
-    return float(timings["phases"]["steps"])
+    return float(_run(composite, stop, start).info["timings"]["phases"]["steps"])
 
 
 def step_seconds(composite: Composite, start: Fraction = Fraction(0)) -> dict[str, float]:
@@ -247,13 +148,10 @@ def _step_seconds(model: Model, t: float, h: float) -> float:
     return median(spent)
 
 
-def _run(composite: Composite, stop: Fraction | None, start: Fraction, folder: Path) -> Run:
+def _run(composite: Composite, stop: Fraction | None, start: Fraction) -> Run:
     if stop is None:
         raise ScenarioError("nothing says how long to run", "objectives", "a stop time", "--stop 10")
-    return run(composite, start + stop, start=start, folder=folder)
-
-
-__all__ = ["LARGER", "MEASURES", "WORDS", "Case", "Objective", "evaluate_objectives", "failure", "objectives"]
+    return run(composite, start + stop, start=start)
 
 
 @dataclass(frozen=True)
@@ -275,17 +173,27 @@ class Objective:
     @property
     def words(self) -> str:
         """What it is, for people."""
-        return WORDS.get(self.name.partition(":")[0], self.name)
+        known = MEASURES.get(self.name.partition(":")[0])
+        return known.words if known else self.name
+
+
+def recorded_errors(case: Case, patterns: tuple[str, ...] = ()) -> list[PortError]:
+    """Return the errors of some outputs: named, or else those that the scenario records.
+
+    Names are paths with wildcards; the levels around a simulator may be left out.
+    """
+    known = {each.port: each for each in case.prediction.ports}
+    return [known[name] for name in counted_outputs(case.composite, tuple(known), patterns)]
 
 
 def _error(case: Case, *outputs: str) -> float:
-    """The 2-norm of the largest errors of the outputs that count, in their units."""
-    return float(np.sqrt(sum(port.largest**2 for port in case.errors(outputs))))
+    """Return the 2-norm of the largest errors of the outputs that count, in their units."""
+    return float(np.sqrt(sum(port.largest**2 for port in recorded_errors(case, outputs))))
 
 
 def _relative(case: Case, *outputs: str) -> float:
-    """The largest of errors over the largest value of each output that counts."""
-    return max(port.relative for port in case.errors(outputs))
+    """Return the largest of errors over the largest value of each output that counts."""
+    return max(port.relative for port in recorded_errors(case, outputs))
 
 
 def _radius(case: Case, *simulators: str) -> float:
@@ -296,18 +204,24 @@ def _radius(case: Case, *simulators: str) -> float:
     for name in simulators:
         found = [path for path in paths if path == name or path.endswith(f".{name}")]
         if len(found) != 1:
-            what = f"`{name}` is {'no simulator' if not found else 'several simulators'}"
+            what = f"`{name}` is {'not a simulator' if not found else 'several simulators'}"
             raise ScenarioError(what, "objectives", "the path of one simulator", suggest_nearest(name, paths))
         wanted += found
     return structured_radius(case.reading, *wanted).radius
 
 
 def _seconds(case: Case) -> float:
-    """What simulators compute per simulated second: their steps, each as long as one was found to take."""
+    """Return what simulators compute per simulated second: steps, each as long as one was found to take."""
     if not case.times:
         raise ScenarioError("nothing is known of how long steps take", "objectives", "steps, or exchanges")
-    each = sum(float(count) * case.seconds_of(path) for path, count in case.cost.steps.items())
+    each = sum(float(count) * _seconds_of(case.times, path) for path, count in case.cost.steps.items())
     return each / float(case.composite.step)
+
+
+def _seconds_of(times: Mapping[str, float], path: str) -> float:
+    """Return the seconds that a step of a simulator takes; it may have got levels around it since."""
+    own = [key for key in times if f".{path}".endswith(f".{key}") or f".{key}".endswith(f".{path}")]
+    return times[max(own, key=len)] if own else sum(times.values()) / len(times)
 
 
 def _messages(case: Case) -> float:
@@ -319,7 +233,7 @@ def _messages(case: Case) -> float:
 
 
 def _relative_work(case: Case) -> float:
-    """Work as a multiple of that of now: of exchanges or of simulator steps, whichever grew more."""
+    """Return work as a multiple of that of now: of exchanges or of simulator steps, whichever grew more."""
     if case.now is None:
         raise ScenarioError("what now costs is not known", "objectives", "exchanges, steps, or seconds")
     return max(_ratio(case.work.exchanges, case.now.exchanges), _ratio(case.work.steps, case.now.steps))
@@ -329,40 +243,41 @@ def _ratio(new: float, old: float) -> float:
     return new / old if old else (math.inf if new else 1.0)
 
 
-MEASURES: dict[str, Callable[..., float]] = {
-    "rho": lambda case: spectral_radius(case.reading),
-    "delta": lambda case: relative_consistency(case.linear).delta,
-    "error": _error,
-    "relative": _relative,
-    "radius": _radius,
-    "work": _relative_work,
-    "exchanges": lambda case: case.work.exchanges,
-    "steps": lambda case: case.work.steps,
-    "time": _seconds,
-    "messages": _messages,
-    "step": lambda case: float(case.composite.step),
-    "measured": lambda case: measured_error(case.composite, case.stop, case.start),
-    "seconds": lambda case: measured_seconds(case.composite, case.stop, case.start),
-}
-LARGER = ("radius", "step")
-NARROWED = ("error", "relative", "radius")
-"""Those that may be about some outputs, or simulators, only: `error:*.x,*.v`, `radius:one`."""
-LONG = ("error", "relative", "measured", "seconds")
-"""Those that are about a run, and take longer."""
-WORDS = {
-    "rho": "spectral radius of a step",
-    "delta": "relative consistency",
-    "error": "2-norm of the largest errors",
-    "relative": "largest error over largest value",
-    "radius": "stability radius",
-    "work": "work, in that of now",
-    "exchanges": "values exchanged per second",
-    "steps": "simulator steps per second",
-    "time": "seconds of simulator steps per second",
-    "messages": "messages between hosts per second",
-    "step": "outermost step [s]",
-    "measured": "difference to half the steps, in a run",
-    "seconds": "seconds of a run",
+class Measure(NamedTuple):
+    """What objectives are about: what it is in words, and its number for a Case."""
+
+    words: str
+    number: Callable[..., float]
+    larger: bool = False
+    """Whether it is made large."""
+    narrows: bool = False
+    """Whether it may be about some outputs, or simulators, only: `error:*.x,*.v`, `radius:one`."""
+    long: bool = False
+    """Whether it is about a run, and takes longer."""
+    rotates: bool = False
+    """Whether it is the same for orders that are rotations of each other, with holds."""
+
+
+MEASURES = {
+    "rho": Measure("spectral radius of a step", lambda case: spectral_radius(case.reading), rotates=True),
+    "delta": Measure("relative consistency", lambda case: relative_consistency(case.linear).delta),
+    "error": Measure("2-norm of the largest errors", _error, narrows=True, long=True),
+    "relative": Measure("largest error over largest value", _relative, narrows=True, long=True),
+    "radius": Measure("stability radius", _radius, larger=True, narrows=True),
+    "work": Measure("work, in that of now", _relative_work, rotates=True),
+    "exchanges": Measure("values exchanged per second", lambda case: case.work.exchanges, rotates=True),
+    "steps": Measure("simulator steps per second", lambda case: case.work.steps, rotates=True),
+    "time": Measure("seconds of simulator steps per second", _seconds, rotates=True),
+    "messages": Measure("messages between hosts per second", _messages),
+    "step": Measure("outermost step [s]", lambda case: float(case.composite.step), larger=True, rotates=True),
+    "measured": Measure(
+        "difference to half the steps, in a run",
+        lambda case: measured_error(case.composite, case.stop, case.start),
+        long=True,
+    ),
+    "seconds": Measure(
+        "seconds of a run", lambda case: measured_seconds(case.composite, case.stop, case.start), long=True
+    ),
 }
 
 
@@ -378,9 +293,8 @@ def mixed_units_note(objective: Objective, composite: Composite) -> str:
     units = units_of(composite, objective_paths(objective.name))
     if len(units) < 2:
         return ""
-    listed = f"{', '.join(units[:-1])} and {units[-1]}"
     return (
-        f"`{objective.name}` adds up {listed} as they are: "
+        f"`{objective.name}` adds up {join_names(units, '')} as they are: "
         "`relative` compares each output with its own size, `error:*.NAME` takes some only"
     )
 
@@ -389,7 +303,7 @@ def objectives(names: Sequence[str], limits: Mapping[str, float] | None = None) 
     """Return objectives by name: one of MEASURES, `error:*.x,*.v`, `radius:one,two`, or `file.py:function`.
 
     The error with names is that of these outputs; the radius, that of changes in these simulators. A function
-    takes the composite; it is made small. A limit on something that is no objective is one all the same.
+    takes the composite; it is made small. A limit on something that is not an objective is one all the same.
     Raises ScenarioError.
     """
     if not names:
@@ -401,13 +315,17 @@ def objectives(names: Sequence[str], limits: Mapping[str, float] | None = None) 
         if not is_number(bound):
             raise ScenarioError(f"the limit of `{name}` is {bound!r}", f"limits.{name}", "a finite number")
     wanted = {name: bounds.get(name) for name in (*names, *bounds)}
-    return tuple(Objective(name, name.partition(":")[0] in LARGER, limit) for name, limit in wanted.items())
+    return tuple(
+        Objective(name, kind in MEASURES and MEASURES[kind].larger, limit)
+        for name, limit in wanted.items()
+        for kind in [name.partition(":")[0]]
+    )
 
 
 def _check(name: str, where: str) -> None:
     kind, colon, rest = name.partition(":")
     if kind in MEASURES:
-        if colon and (kind not in NARROWED or not rest.strip(" ,")):
+        if colon and (not MEASURES[kind].narrows or not rest.strip(" ,")):
             expected = "such as error:*.x,*.v or radius:one"
             raise ScenarioError(f"`{name}` says nothing about what `{kind}` knows", where, expected)
         return
@@ -420,29 +338,28 @@ def _check(name: str, where: str) -> None:
 
 def evaluate_objectives(case: Case, wanted: Sequence[Objective]) -> tuple[float, ...]:
     """Return the number of each objective; nan where there is none."""
-    return tuple(_number(case, objective.name) for objective in wanted)
+    found = (_evaluate(case, objective.name) for objective in wanted)
+    return tuple(math.nan if isinstance(each, str) else each for each in found)
 
 
 def failure(case: Case, objective: Objective) -> str:
     """Return why an objective has no number; empty: it has."""
-    try:
-        found = _measure(objective.name)(case)
-    except (HocketError, np.linalg.LinAlgError, OverflowError) as error:
-        return str(error) or type(error).__name__
-    return "it is not a number" if math.isnan(found) else ""
+    found = _evaluate(case, objective.name)
+    return found if isinstance(found, str) else "it is not a number" if math.isnan(found) else ""
 
 
-def _number(case: Case, name: str) -> float:
+def _evaluate(case: Case, name: str) -> float | str:
+    """Return the number of an objective, or why there is none."""
     try:
         return float(_measure(name)(case))
-    except (HocketError, np.linalg.LinAlgError, OverflowError):
-        return math.nan
+    except (HocketError, np.linalg.LinAlgError, OverflowError) as error:
+        return str(error) or type(error).__name__
 
 
 def _measure(name: str) -> Callable[[Case], float]:
     kind = name.partition(":")[0]
     if kind in MEASURES:
-        return lambda case: MEASURES[kind](case, *objective_paths(name))
+        return lambda case: MEASURES[kind].number(case, *objective_paths(name))
     return _load_measure(name)
 
 
@@ -459,9 +376,6 @@ def _load_measure(name: str) -> Callable[[Case], float]:
             raise ScenarioError(what, "objectives", "a number for a composite") from error
 
     return measure
-
-
-SAME_WHEN_TURNED = ("rho", "step", "work", "exchanges", "steps", "time")
 
 
 def choose_objectives(
@@ -526,4 +440,4 @@ def rotations_equivalent(
     plain = (
         traits_of(now).schedule == "sequential" and now.outputs == "stale" and over is not None and not others
     )
-    return plain and held and all(each.name in SAME_WHEN_TURNED for each in wanted)
+    return plain and held and all(each.name in MEASURES and MEASURES[each.name].rotates for each in wanted)

@@ -1,4 +1,4 @@
-"""What judges a point of a space; it is sent to those who do the work.
+"""What judges a point of a space; it is sent to the workers.
 
 In:  points of a Space
 Out: the numbers of each, whoever asks
@@ -25,10 +25,11 @@ from hocket.errors import HocketError
 from hocket.model.clock import seconds
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array
+from hocket.planning.cost import Work
 from hocket.planning.parameters import FINE, leaves, with_cold_starts, with_step
-from hocket.search.nest.work import Work
+from hocket.search.case import Case
 from hocket.search.tune.choices import apply_choices
-from hocket.search.tune.objectives import Case, Objective, evaluate_objectives, failure
+from hocket.search.tune.objectives import Objective, evaluate_objectives, failure
 from hocket.search.tune.space import Point, Space
 from hocket.simulators.state_space import StateSpace
 
@@ -109,7 +110,7 @@ class PointJudge:
         return {**self.__dict__, "_kept": {}}
 
     def __call__(self, points: Sequence[Point]) -> list[Numbers]:
-        """Return the numbers of some points; nan where a point is no coupling."""
+        """Return the numbers of some points; nan where a point is not a coupling."""
         return [self._numbers(point) for point in points]
 
     def judging_order(self, points: Sequence[Point]) -> list[Point]:

@@ -18,16 +18,15 @@ from hocket.analysis.stability_map import is_step, with_values
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model import registry
 from hocket.model.clock import seconds
-from hocket.model.composite import Composite, as_level, traits_of
+from hocket.model.composite import Composite, levels, traits_of
 from hocket.model.extrapolators import Hermite
-from hocket.planning.planner import plan_tree
-from hocket.search.nest.hierarchy import LevelGroup, parse_hierarchy
+from hocket.search.nest.hierarchy import parse_hierarchy
 
 Point: TypeAlias = tuple[int, ...]
 """The number of the value of each variable."""
 
 CHOICES = ("algorithm", "order", "outputs", "inputs", "sweeps", "extrapolation", "nesting", "ratio")
-"""The last word of names whose values are no numbers of the scenario."""
+"""The last word of names whose values are not numbers of the scenario."""
 MODES = {"outputs": ("stale", "consistent"), "inputs": ("clean", "delayed")}
 VALUES = 1_000_000
 """Of one name, at the most."""
@@ -117,7 +116,8 @@ def _variable(composite: Composite, name: str, text: str, rotations: bool) -> De
     path, _, last = name.rpartition(".")
     if last in CHOICES:
         if last == "extrapolation":
-            return _words(name, _split_list(text), _extrapolations(), where)
+            known = {**registry.words("extrapolators"), "hermite2": Hermite(2)}
+            return _words(name, _split_list(text), known, where)
         level = _level(composite, path, where)
         if last == "algorithm":
             return _words(name, _split_list(text), registry.words("orchestrators"), where)
@@ -129,7 +129,7 @@ def _variable(composite: Composite, name: str, text: str, rotations: bool) -> De
             return _nestings(name, text, tuple(level.scenario.models), where)
         numbers = _numbers(text, where)
         if any(value != round(value) or value < 1 for value in numbers):
-            raise ScenarioError(f"`{text}` are no counts", where, "whole numbers from 1 on")
+            raise ScenarioError(f"`{text}` are not counts", where, "whole numbers from 1 on")
         return DesignVariable(
             name, tuple(int(value) for value in numbers), tuple(f"{value:g}" for value in numbers)
         )
@@ -143,28 +143,16 @@ def _variable(composite: Composite, name: str, text: str, rotations: bool) -> De
 
 
 def _level(composite: Composite, path: str, where: str) -> Composite:
-    found: Any = composite
-    for name in path.split(".") if path else ():
-        inner = found.scenario.models.get(name)
-        found = as_level(inner) if inner is not None else None
-        if found is None:
-            known = [each.path for each in plan_tree(composite).levels() if each.path]
-            hint = (
-                suggest_nearest(path, known)
-                if known
-                else "the outermost level has no name, and there is no other"
-            )
-            raise ScenarioError(f"there is no level `{path}`", where, "the path of a level", hint)
-    made: Composite = found
-    return made
+    known = {prefix[:-1]: level for prefix, level in levels(composite)}
+    if path not in known:
+        others = [name for name in known if name]
+        hint = suggest_nearest(path, others) or "the outermost level has no name, and there is no other"
+        raise ScenarioError(f"there is no level `{path}`", where, "the path of a level", hint)
+    return known[path]
 
 
 def _split_list(text: str) -> list[str]:
     return [each.strip() for each in text.split(",") if each.strip()]
-
-
-def _extrapolations() -> dict[str, Any]:
-    return {**registry.words("extrapolators"), "hermite2": Hermite(2)}
 
 
 def _words(name: str, words: Sequence[str], known: Mapping[str, Any], where: str) -> DesignVariable:
@@ -216,7 +204,7 @@ def _orders(name: str, text: str, models: tuple[str, ...], rotations: bool, wher
         for order in found:
             if sorted(order) != sorted(models):
                 expected = f"an order of {' '.join(models)}, or `all`"
-                raise ScenarioError(f"`{' '.join(order)}` is no order of the models", where, expected)
+                raise ScenarioError(f"`{' '.join(order)}` is not an order of the models", where, expected)
     elif len(models) > MANY:
         what = f"{len(models)} models have {math.factorial(len(models)):,} orders"
         raise ScenarioError(what, where, f"at most {MANY} models, or the orders themselves")
@@ -243,8 +231,4 @@ def _nestings(name: str, text: str, models: tuple[str, ...], where: str) -> Desi
     trees = [parse_hierarchy(each, models, where) for each in _split_braced(text)]
     if not trees:
         raise ScenarioError("no nesting is given", where, "`flat`, {one, {two, three}}, with commas between")
-    return DesignVariable(name, tuple(trees), tuple(_tree_words(tree) for tree in trees))
-
-
-def _tree_words(tree: LevelGroup) -> str:
-    return "flat" if tree.flat else tree.words
+    return DesignVariable(name, tuple(trees), tuple(tree.words for tree in trees))

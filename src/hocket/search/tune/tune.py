@@ -23,7 +23,7 @@ from hocket.search.tune.choices import apply_choices, default_space, near_now
 from hocket.search.tune.evaluation_pool import Journal, Workers, search_identity
 from hocket.search.tune.genetic import FEW, FEWER, all_points, genetic_search
 from hocket.search.tune.objectives import (
-    LONG,
+    MEASURES,
     choose_objectives,
     rotations_equivalent,
     step_seconds,
@@ -193,7 +193,8 @@ def _space(composite: Composite, over: Mapping[str, str], rotations: bool) -> Sp
 
 
 def _judges_all(search: How, judging: PointJudge) -> bool:
-    long = any(each.name.partition(":")[0] in LONG or ".py:" in each.name for each in judging.wanted)
+    kinds = [each.name.partition(":")[0] for each in judging.wanted]
+    long = any(kind not in MEASURES or MEASURES[kind].long for kind in kinds)
     return search == "all" or (search == "auto" and judging.space.size <= (FEWER if long else FEW))
 
 

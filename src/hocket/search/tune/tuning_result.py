@@ -22,14 +22,15 @@ import numpy as np
 from hocket.analysis.exact_solution import exact_solution
 from hocket.analysis.forced_response import driven_solution
 from hocket.analysis.source_playback import played_sources, with_sources
-from hocket.errors import HocketError, ScenarioError
+from hocket.errors import HocketError, ScenarioError, join_names
 from hocket.execution.run import run
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array
-from hocket.planning.parameters import leaves, scale_steps
+from hocket.planning.parameters import leaves
 from hocket.planning.planner import plan_tree
+from hocket.search.case import Case
 from hocket.search.tune.choices import apply_choices
-from hocket.search.tune.objectives import Case, Objective, mixed_units_note
+from hocket.search.tune.objectives import Objective, mixed_units_note, recorded_errors, with_shorter_steps
 from hocket.search.tune.point_judge import Numbers
 from hocket.search.tune.space import Point, Space
 from hocket.simulators.sources import Csv, Function, Table
@@ -67,8 +68,6 @@ def hypervolume(values: Array, worst: Sequence[float] | Array) -> float:
         return 0.0
     if values.shape[1] == 1:
         return float(corner[0] - inside[:, 0].min())
-    if values.shape[1] == 2:
-        return _area(inside, corner)
     order = np.argsort(inside[:, -1], kind="stable")
     heights = [*inside[order, -1], corner[-1]]
     total = 0.0
@@ -76,15 +75,6 @@ def hypervolume(values: Array, worst: Sequence[float] | Array) -> float:
         height = heights[count] - heights[count - 1]
         if height > 0.0:
             total += height * hypervolume(inside[order[:count], :-1], corner[:-1])
-    return total
-
-
-def _area(points: Array, corner: Array) -> float:
-    total, low = 0.0, float(corner[1])
-    for x, y in sorted(map(tuple, points)):
-        if y < low:
-            total += (float(corner[0]) - x) * (low - y)
-            low = y
     return total
 
 
@@ -143,7 +133,7 @@ def reason(wanted: Sequence[Objective], new: Sequence[float], old: Sequence[floa
             else:
                 gains = objective.cost(after) < objective.cost(before)
                 (better if gains else worse).append(_factor_words(noun, times))
-    return _sentence(better, same, worse, other)
+    return "; ".join(filter(None, (" ".join(_gain_clauses(better, same, worse)), *other)))
 
 
 def _factor_words(noun: str, times: float) -> str:
@@ -155,37 +145,19 @@ def _factor_words(noun: str, times: float) -> str:
 
 def _round(times: float) -> str:
     many = max(times, 1.0 / times)
-    return (
-        f"{many:.4g}"
-        if many < 1.1
-        else f"{many:,.0f}"
-        if 20.0 <= many < 1e6
-        else f"{many:.2g}"
-        if many >= 2.0
-        else f"{many:.3g}"
-    )
-
-
-def _sentence(better: list[str], same: list[str], worse: list[str], other: list[str]) -> str:
-    parts = list(_gain_clauses(better, same, worse))
-    return "; ".join([*([" ".join(parts)] if parts else []), *other])
+    if 20.0 <= many < 1e6:
+        return f"{many:,.0f}"
+    return f"{many:.4g}" if many < 1.1 else f"{many:.3g}" if many < 2.0 else f"{many:.2g}"
 
 
 def _gain_clauses(better: list[str], same: list[str], worse: list[str]) -> Iterator[str]:
     if better:
-        yield f"{_and(better)} than now"
+        yield f"{join_names(better, '')} than now"
     if same:
-        yield f"at the same {_and(same)}" if better or worse else f"the same {_and(same)} as now"
+        kept = f"the same {join_names(same, '')}"
+        yield f"at {kept}" if better or worse else f"{kept} as now"
     if worse:
-        yield f"{'but ' if better else ''}{_and(worse)}" + ("" if better else " than now")
-
-
-def _and(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-SAME_RATIO = 1.02
-"""Times that still count as the same."""
+        yield f"{'but ' if better else ''}{join_names(worse, '')}" + ("" if better else " than now")
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +211,7 @@ class TuningResult:
         return knee(costs)
 
     def _why_empty(self) -> str:
-        """Return why the front is empty: which limit nobody meets, and how near the best comes."""
+        """Return why the front is empty: which limit none meets, and how near the best comes."""
         for number, each in enumerate(self.wanted):
             values = [row[number] for row in self.numbers if not math.isnan(row[number])]
             if each.limit is not None and not any(map(each.within, values)):
@@ -279,18 +251,13 @@ class TuningResult:
     def words(self, row: int | None = None) -> list[str]:
         """Return why to choose a row of the front: what is gained over now, and what changes for it."""
         chosen = self.knee if row is None else row
-        numbers = self.numbers[self.front[chosen]]
-        gains = [
-            _compare_number(each, new, old)
-            for each, new, old in zip(self.wanted, numbers, self.now, strict=True)
-        ]
-        changes = list(self._changes(self.points[self.front[chosen]]))
-        told = "; ".join(gains)
+        point = self.front[chosen]
+        changes = list(self._changes(self.points[point]))
         count = {0: "nothing changes", 1: "one choice changes"}.get(
             len(changes), f"{len(changes)} choices change"
         )
         return [
-            f"row {chosen}: {told}",
+            f"row {chosen}: {reason(self.wanted, self.numbers[point], self.now)}",
             f"{count} against now:",
             *(f"  {each}" for each in changes),
             *self.notes,
@@ -311,16 +278,6 @@ class TuningResult:
         from hocket.search.tune.front_plot import draw
 
         return draw(self, path)
-
-
-def _compare_number(objective: Objective, new: float, old: float) -> str:
-    if not (math.isfinite(new) and math.isfinite(old)) or min(abs(new), abs(old)) == 0.0:
-        return f"{objective.name} {new:.4g} (now {old:.4g})"
-    times = abs(old / new) if not objective.larger else abs(new / old)
-    if max(times, 1.0 / times) <= SAME_RATIO:
-        return f"the same {objective.name}, {new:.4g}"
-    better = "times better" if times > 1.0 else "times worse"
-    return f"{objective.name} {new:.4g}, {max(times, 1.0 / times):.3g} {better} than now ({old:.4g})"
 
 
 FINER = (16, 12, 10, 8, 6, 5, 4, 3, 2)
@@ -363,7 +320,7 @@ def check_prediction(composite: Composite, stop: Fraction, start: Fraction = Fra
     case = Case(composite, stop, start)
     made = run(composite, start + stop, start=start, record=["*"])
     try:
-        ports = [port for port in case.errors() if port.port in made]  # sampled models tell as levels
+        ports = [port for port in recorded_errors(case) if port.port in made]  # sampled models tell as levels
         predicted = float(np.sqrt(sum(port.largest**2 for port in ports)))
         names = [port.port for port in ports]
     except HocketError:
@@ -393,24 +350,11 @@ def _truth(case: Case) -> tuple[Truth, str]:
             else exact_solution(played)
         )
         return lambda name, t: solution.outputs(t)[:, solution.ports.index(name)], "the exact solution"
-    finer, part = _finer(case.composite)
+    finer, part = with_shorter_steps(case.composite, FINER)
     made = run(finer, case.start + case.stop, start=case.start, record=["*"])
     begin = float(case.start)
-    return lambda name, t: np.interp(
-        t, made[name].t - begin, made[name].values
-    ), f"{part} times shorter steps"
-
-
-def _finer(composite: Composite) -> tuple[Composite, int]:
-    """Return the composite with steps as much shorter as what has a step of its own allows."""
-    for part in FINER[:-1]:
-        made = scale_steps(composite, Fraction(1, part))
-        try:
-            _ = plan_tree(made)
-        except HocketError:
-            continue
-        return made, part
-    return scale_steps(composite, Fraction(1, FINER[-1])), FINER[-1]
+    interpolate: Truth = lambda name, t: np.interp(t, made[name].t - begin, made[name].values)  # noqa: E731
+    return interpolate, f"{part} times shorter steps"
 
 
 def _largest(t: Array, values: Array, name: str, truth: Truth) -> float:
