@@ -10,6 +10,7 @@ from hocket.errors import (
     FileError,
     HocketError,
     InternalError,
+    Place,
     ScenarioError,
     SimulatorError,
     suggest_nearest,
@@ -88,3 +89,36 @@ def test_an_error_survives_the_way_from_another_process():
 )
 def test_the_nearest_name_is_offered_or_else_the_first_few(name, known, hint):
     assert suggest_nearest(name, iter(known)) == hint
+
+
+@pytest.mark.parametrize(
+    ("written", "place"),
+    [
+        ("connections.left.force", Place(section="connections", key="left.force")),
+        ("models", Place(section="models")),
+        ("parameters[2], `left`", Place(section="parameters", key="[2]", detail="`left`")),
+        ("tolerance", Place(key="tolerance")),
+        ("--set left.k=2", Place(option="--set left.k=2")),
+        ("car.toml, line 3", Place(file="car.toml", line=3)),
+        ("line 3", Place(line=3)),
+        ("the outermost level", Place(detail="the outermost level")),
+        ("", Place()),
+    ],
+)
+def test_a_place_is_read_as_it_is_written(written, place):
+    assert Place.of(written) == place
+    assert str(place) == written
+
+
+def test_a_place_is_seen_from_outside_of_its_level():
+    fault = Fault("it leaks", "connections.left.force").within("axle.").within("car")
+    assert fault.place == Place("car.axle", "connections", "left.force")
+    assert fault.where == "car.axle.connections.left.force"
+    assert Fault("it leaks").within("car").where == "car"
+
+
+def test_a_line_of_other_code_is_kept_beside_the_line_of_the_file():
+    assert (
+        str(Place(file="car.toml", line=4, detail="plant.py, line 2"))
+        == "car.toml, line 4 (plant.py, line 2)"
+    )

@@ -125,6 +125,7 @@ void check(const Fmu& fmu, const Numbers& u) {
 }  // namespace
 
 void bind_fmus(nb::module_& module) {
+    nb::exception<MissingFunction>(module, "MissingFunctionError", PyExc_RuntimeError);
     bind_setup(module);
     bind_exchange(module);
     nb::class_<Saved>(module, "FmuState");

@@ -16,6 +16,11 @@ template <class F> struct Function {
     explicit operator bool() const { return call != nullptr; }
 };
 
+// A library without a function that FMI demands.
+struct MissingFunction : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
 class Library {
   public:
     // Loads the library, or throws with what the loader says; equal paths share one.
@@ -30,7 +35,7 @@ class Library {
     // A function that no FMU can do without.
     template <class F> void need(Function<F>& function, const char* name) const {
         find(function, name);
-        if (!function) throw std::runtime_error(path_ + " has no function " + prefix_ + name);
+        if (!function) throw MissingFunction(path_ + " has no function " + prefix_ + name);
     }
 
     void (*calls[3])() =

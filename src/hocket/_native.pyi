@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 _Floats: TypeAlias = NDArray[np.float64]
 _Integers: TypeAlias = NDArray[np.int64]
 
+class MissingFunctionError(RuntimeError):
+    """The binary of an FMU lacks a function that FMI demands."""
+
 class Simulator:
     """What a native level steps without Python."""
 

@@ -7,19 +7,102 @@ Out: an exception whose text a user can act on
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
+
+SECTIONS = frozenset(
+    [
+        *("models", "connections", "bonds", "constraints", "hosts", "inputs", "outputs", "orchestrator"),
+        *("parameters", "tune", "objectives", "limits"),
+    ]
+)
+"""The parts of a scenario whose entries have names: `connections.left.force`."""
+
+
+_LINE = re.compile(r"(?:(.+), )?line (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a fault is, as far as that is known; decisions are made on its fields, `str` is for people."""
+
+    level: str = ""
+    """The path of the level, `car.axle`; empty: the outermost."""
+    section: str = ""
+    """The part of the level's description, `connections`."""
+    key: str = ""
+    """The entry of the section, `wheel.force`; without a section an argument, `tolerance`."""
+    file: str = ""
+    line: int | None = None
+    option: str = ""
+    """The option of the command line, with what was typed after it."""
+    detail: str = ""
+    """What else helps to find it: a call, a time, a line of the user's own code."""
+
+    @classmethod
+    def of(cls, written: str | Place) -> Place:
+        """Return a place written as `section.key`, `key`, `--option`, `file, line 3` or in words."""
+        if isinstance(written, Place):
+            return written
+        if found := _LINE.fullmatch(written):
+            return cls(file=found[1] or "", line=int(found[2]))
+        address, _, detail = written.partition(", ")
+        section, _, key = address.replace("[", ".[", 1).partition(".")
+        if section in SECTIONS:
+            return cls(section=section, key=key, detail=detail)
+        if address.startswith("--"):
+            return cls(option=address, detail=detail)
+        return cls(key=address, detail=detail) if address.isidentifier() else cls(detail=written)
+
+    @property
+    def address(self) -> str:
+        """The place in the scenario: `car.axle.connections.wheel.force`."""
+        return ".".join(part for part in (self.level, self.section, self.key) if part).replace(".[", "[")
+
+    def within(self, level: str) -> Place:
+        """Return the same place as seen from outside of a level, whose path may end with a dot."""
+        path = ".".join(part for part in (level.rstrip("."), self.level) if part)
+        return replace(self, level=path)
+
+    def __str__(self) -> str:
+        line = "" if self.line is None else f"line {self.line}"
+        found = ", ".join(part for part in (self.file, line) if part)
+        if found:
+            return found + (f" ({self.detail})" if self.detail else "")
+        argument = self.key == self.address  # which the message names
+        address = "" if argument and self.detail else self.address
+        return ", ".join(part for part in (self.option, address, self.detail) if part)
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong. `where` is a place in the scenario (`models.left.step`) or in a file."""
+    """One thing that is wrong; its place may be written as a text, see `Place.of`."""
 
     what: str
-    where: str = ""
+    place: Place = Place()
     expected: str = ""
     hint: str = ""
+
+    def __init__(self, what: str, place: Place | str = "", expected: str = "", hint: str = ""):
+        for name, value in (
+            ("what", what),
+            ("place", Place.of(place)),
+            ("expected", expected),
+            ("hint", hint),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def where(self) -> str:
+        """The place in words."""
+        return str(self.place)
+
+    def within(self, level: str) -> Self:
+        """Return the fault as seen from outside of a level."""
+        return replace(self, place=self.place.within(level))
 
     def __str__(self) -> str:
         lines = [self.what]
@@ -32,7 +115,9 @@ class Fault:
 class HocketError(Exception):
     """Anything hocket reports."""
 
-    def __init__(self, what: str | Sequence[Fault], where: str = "", expected: str = "", hint: str = ""):
+    def __init__(
+        self, what: str | Sequence[Fault], where: Place | str = "", expected: str = "", hint: str = ""
+    ):
         self.faults = (Fault(what, where, expected, hint),) if isinstance(what, str) else tuple(what)
         super().__init__(self.text())
 

@@ -164,7 +164,7 @@ def test_a_time_limit_isolates():
     message = refused("run", "hangs.fmu", "--time-limit", "500 ms", code=1)
     assert message.startswith("a step took longer than 0.5 s: fmi2DoStep did not return\n")
     assert "a greater `time_limit` (--time-limit) of the FMU\n" in message
-    assert "where:    `--time-limit`\n" in refused("run", "lag.fmu", "--time-limit", "soon")
+    assert "where:    --time-limit\n" in refused("run", "lag.fmu", "--time-limit", "soon")
     assert "`--time-limit` is 0\n" in refused("sweep", "lag.fmu", "--vary", "T=1", "--time-limit", "0")
     good("sweep", "lag.fmu", "--vary", "T=1", "--time-limit", "30 s", "--folder", "out")
     model = hocket.read("out/001/scenario.toml").composite.scenario.models["lag"]

@@ -24,7 +24,7 @@ def names_in(found, rounds):
     """The children of every round; a loop by its outputs."""
     names = found.wiring.names
     return [
-        {found.name(node) for node in turn.loop} if turn.loop else [names[child] for child in turn.read]
+        {found.name(node) for node in turn.loop} if turn.loop else [names[child] for child in turn.children]
         for turn in rounds
     ]
 
@@ -38,19 +38,19 @@ def test_a_chain_is_evaluated_from_its_source_on():
     models = {"last": WIRE, "first": WIRE, "state": MEMORY, "middle": WIRE}
     connections = {"first.u": "state.y", "middle.u": "first.y", "last.u": "middle.y", "state.u": "last.y"}
     found = graph(models, connections)
-    assert found.rounds() == [Round((1,), (1,)), Round((3,), (3,)), Round((0,), (0,))]
+    assert found.rounds() == [Round((1,)), Round((3,)), Round((0,))]
     assert found.loops == []
 
 
 def test_those_that_do_not_depend_on_each_other_share_a_round():
     models = {"state": MEMORY, "a": WIRE, "b": WIRE, "c": WIRE}
     found = graph(models, {"state.u": "c.y", "a.u": "state.y", "b.u": "state.y", "c.u": "b.y"})
-    assert found.rounds() == [Round((1, 2), (1, 2)), Round((3,), (3,))]
+    assert found.rounds() == [Round((1, 2)), Round((3,))]
 
 
 def test_an_input_that_nothing_drives_is_no_dependence():
     found = graph({"a": StateSpace(D=[[1]], inputs=["u = 3"], outputs=["y"])}, {})
-    assert found.rounds() == [Round((0,), (0,))]
+    assert found.rounds() == [Round((0,))]
     assert found.loops == []
 
 
@@ -70,13 +70,13 @@ def test_a_loop_is_named_by_its_outputs_and_solved_as_one():
     assert [{found.name(node) for node in loop} for loop in found.loops] == [{"a.y", "b.y"}]
     assert names_in(found, found.rounds()) == [["a"], {"a.y", "b.y"}, ["after"]]
     loop = found.rounds()[1]
-    assert set(loop.feed) == set(loop.read) == {0, 2}
+    assert set(loop.children) == {0, 2}
 
 
 def test_an_output_that_drives_its_own_input_is_a_loop():
     found = graph({"a": WIRE}, {"a.u": "a.y"})
     assert found.loops == [((0, 0),)]
-    assert found.rounds() == [Round((0,), (0,), ((0, 0),))]
+    assert found.rounds() == [Round((0,), ((0, 0),))]
 
 
 def test_a_loop_comes_after_the_loop_that_drives_it():
@@ -174,10 +174,10 @@ def evaluated(wiring, rounds, own, y):
     """The rounds as an engine takes them: inputs are what was there when they were fed."""
     y, fed = dict(y), {}
     for turn in rounds:
-        for child in turn.feed:
+        for child in turn.children:
             drives = wiring.drives[child]
             fed[child] = [own[d.port] if d.child == OWN else y[d.child, d.port] for d in drives]
-        for child in turn.read:
+        for child in turn.children:
             values = child + 1 + np.array(wiring.models[child].D) @ np.array(fed[child], dtype=float)
             y.update({(child, port): value for port, value in enumerate(values)})
     return y
@@ -229,5 +229,5 @@ def test_a_long_chain_needs_no_recursion():
     models = {f"m{k}": WIRE for k in range(size)}
     connections = {f"m{k}.u": f"m{k + 1}.y" for k in range(size - 1)} | {f"m{size - 1}.u": "p"}
     found = graph(models, {**connections, "y": "m0.y"}, ["p"], ["y"])
-    assert [turn.read for turn in found.rounds()] == [(k,) for k in range(size - 1, -1, -1)]
+    assert [turn.children for turn in found.rounds()] == [(k,) for k in range(size - 1, -1, -1)]
     assert found.inputs_by_output() == [(0,)]

@@ -308,7 +308,7 @@ def test_not_xml(tmp_path):
         read_description(folder(tmp_path, "<fmiModelDescription>\n <a"), "lag.fmu")
     (fault,) = caught.value.faults
     assert fault.what == "it is not XML: unclosed token"
-    assert fault.where == "lag.fmu, modelDescription.xml, line 2, column 1"
+    assert fault.where == "lag.fmu, modelDescription.xml, line 2 (column 1)"
 
 
 def test_another_root(tmp_path):

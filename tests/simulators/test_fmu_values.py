@@ -23,7 +23,7 @@ def parameter(name, kind="real", reference=1, **more):
 def faults(description, **parameters):
     with pytest.raises(ScenarioError) as caught:
         check_settings(description, parameters, "m.fmu")
-    assert all(fault.where == "m.fmu" for fault in caught.value.faults)
+    assert all(fault.place.detail == "m.fmu" and fault.place.key for fault in caught.value.faults)
     return [(fault.what, fault.expected or fault.hint) for fault in caught.value.faults]
 
 

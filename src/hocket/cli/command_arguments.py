@@ -18,7 +18,7 @@ from typing import Any
 
 import hocket
 from hocket.cli.options import InterfaceChoice
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, Place, ScenarioError, suggest_nearest
 from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS
 from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
 from hocket.files.toml.table_kinds import KindFamily
@@ -88,10 +88,9 @@ def _require_suitable(composite: Composite, typed: Mapping[str, str]) -> Composi
         _ = plan_tree(composite)
     except ScenarioError as error:
         faults = [
-            replace(fault, where=typed[path])
+            replace(fault, place=Place.of(typed[fault.place.level]))
             for fault in error.faults
-            for path, _, key in [fault.where.partition(",")[0].rpartition(".")]
-            if key in _KEYS and path in typed
+            if fault.place.level in typed and (fault.place.section or fault.place.key) in _KEYS
         ]
         if faults:
             raise ScenarioError(faults) from None
@@ -137,17 +136,17 @@ def parse_kind(
     return read
 
 
-def _parse_toml_value(text: str, option: str, where: str) -> Any:
+def _parse_toml_value(typed: str, option: str, where: str) -> Any:
     """Return what a file would hold: a word, or a table; `a(b=c)` is short for `{ type = "a", b = "c" }`."""
-    if not set("({[=") & set(text):
-        return text
+    if not set("({[=") & set(typed):
+        return typed
     try:
-        table = text if text.startswith("{") else "".join(map(_token_to_toml, _PARTS.finditer(text)))
+        table = typed if typed.startswith("{") else "".join(map(_token_to_toml, _PARTS.finditer(typed)))
         return tomllib.loads(f"value = {table}")["value"]
     except tomllib.TOMLDecodeError:
         expected = f"a word, or a word with options in quotes: '{_EXAMPLES[option]}'"
-        hint = "" if text.count("(") == text.count(")") else "a bracket is not closed"
-        raise ScenarioError(f"`{text}` cannot be read", where, expected, hint) from None
+        hint = "" if typed.count("(") == typed.count(")") else "a bracket is not closed"
+        raise ScenarioError(f"`{typed}` cannot be read", where, expected, hint) from None
 
 
 def _token_to_toml(found: re.Match[str]) -> str:
@@ -245,7 +244,7 @@ def _with_observed(composite: Composite, names: Sequence[str]) -> Composite:
         try:
             changed[path] = remake_fmu(fmu, observe=(*fmu.observe, *observe))
         except ScenarioError as error:
-            faults += [replace(fault, where="--observe") for fault in error.faults]
+            faults += [replace(fault, place=Place(option="--observe")) for fault in error.faults]
     if faults:
         raise ScenarioError(faults)
     return with_leaves(composite, changed)
@@ -275,9 +274,11 @@ def _check_connections(composite: Composite) -> None:
     try:
         _ = plan_tree(composite)
     except ScenarioError as error:
-        faults = [fault for fault in error.faults if fault.where.startswith("connections.")]
+        faults = [fault for fault in error.faults if fault.place.section == "connections"]
         if faults:
-            raise ScenarioError([replace(fault, where="--connect") for fault in faults]) from None
+            raise ScenarioError(
+                [replace(fault, place=Place(option="--connect")) for fault in faults]
+            ) from None
 
 
 def _full_port_path(composite: Composite, port: str) -> str:
@@ -422,21 +423,21 @@ def locate_faults(files: Sequence[Path], typed: Sequence[str], own: Sequence[str
     try:
         yield
     except ScenarioError as error:
-        places = [
-            f"--{fault.where}" if fault.where in own else _fault_location(fault.where, files, typed)
-            for fault in error.faults
-        ]
         error.faults = tuple(
-            replace(fault, where=place) for fault, place in zip(error.faults, places, strict=True)
+            replace(fault, place=_typed_place(fault.place, files, typed, own)) for fault in error.faults
         )
         raise
 
 
-def _fault_location(where: str, files: Sequence[Path], typed: Sequence[str]) -> str:
-    key, sign, rest = where.partition(",")
-    if key in _RUN_KEYS:
-        return f"--{key}" if key in typed else f"`{key}` in {', '.join(map(str, files))}"
-    if key.startswith("parameters["):
-        return f"--vary{' or --set' if 'set' in typed else ''}{sign}{rest}"
-    option = _OPTIONS.get(key)
-    return f"{option}{sign}{rest}" if option else where
+def _typed_place(place: Place, files: Sequence[Path], typed: Sequence[str], own: Sequence[str]) -> Place:
+    """Return the place of a fault as the user of the command knows it."""
+    if place.level or place.option:
+        return place
+    name = place.section or place.key
+    if name == "parameters" and place.section and place.key:
+        return Place(option="--vary or --set" if "set" in typed else "--vary", detail=place.detail)
+    if name in own or (name in _RUN_KEYS and name in typed):
+        return Place(option=f"--{name}", detail=place.detail)
+    if name in _RUN_KEYS:
+        return Place(detail=f"`{name}` in {', '.join(map(str, files))}")
+    return Place(option=_OPTIONS[name], detail=place.detail) if name in _OPTIONS else place

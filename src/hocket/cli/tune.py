@@ -24,7 +24,7 @@ from hocket.cli.command_arguments import check_stop, parse_stop, split_assignmen
 from hocket.cli.options import flag, option
 from hocket.cli.output_files import check_outputs, check_scenario_target, print_written, with_size, write_json
 from hocket.cli.terminal import is_terminal, print_err, print_out, progress_bar
-from hocket.errors import Fault, FileError, ScenarioError
+from hocket.errors import Fault, FileError, Place, ScenarioError
 from hocket.files.formats import read
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment, Tuning
@@ -62,17 +62,17 @@ class TuningRequest:
             raise
 
     def _locate_fault(self, fault: Fault) -> Fault:
-        key, _, name = fault.where.partition(".")
+        key, name = fault.place.section or fault.place.key, fault.place.key if fault.place.section else ""
         option = _OPTIONS.get(key)
         if option is None:
             return fault
         if key == "tune":
-            fault = replace(fault, hint=self._suggest_name(name.partition(",")[0]) or fault.hint)
+            fault = replace(fault, hint=self._suggest_name(name) or fault.hint)
         inside = {"tune": self.experiment.tune.over, "objectives": self.experiment.tune.objectives}
         if option in self.typed or not inside.get(key, self.experiment.tune.limits):
-            return replace(fault, where=f"{option} {name}".strip())
+            return replace(fault, place=Place(option=f"{option} {name}".strip()))
         path = fault.where if key == "tune" else f"tune.{fault.where}"
-        return replace(fault, where=f"`{path}` in {self.file}")
+        return replace(fault, place=Place(detail=f"`{path}` in {self.file}"))
 
     def _suggest_name(self, name: str) -> str:
         """Return the name that may have been meant; nothing if it is one."""

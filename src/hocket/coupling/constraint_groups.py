@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hocket.coupling.level_ports import port_at
-from hocket.errors import Fault, ScenarioError, count, list_names, suggest_nearest
+from hocket.errors import Fault, Place, ScenarioError, count, list_names, suggest_nearest
 from hocket.model.composite import as_level
 from hocket.model.constraints import Constraint
 from hocket.model.equations import Equation
@@ -52,7 +52,7 @@ def group_constraints(scenario: Scenario) -> tuple[list[ConstraintGroup], list[F
         except ScenarioError as error:
             for fault in error.faults:
                 what = fault.what + (f", in the {fault.where}" if fault.where else "")
-                faults.append(replace(fault, where=f"constraints.{name}", what=what))
+                faults.append(replace(fault, place=Place.of(f"constraints.{name}"), what=what))
             continue
         wrong = [*_path_faults(scenario, name, constraint, equations)]
         faults += wrong

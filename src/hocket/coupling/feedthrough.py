@@ -23,10 +23,9 @@ Node = tuple[int, int]
 
 @dataclass(frozen=True)
 class Round:
-    """Children to feed, then children to read. A loop lists the outputs that must be solved for together."""
+    """Children to feed, then to read. A loop lists the outputs that must be solved for together."""
 
-    feed: tuple[int, ...]
-    read: tuple[int, ...]
+    children: tuple[int, ...]
     loop: tuple[Node, ...] = ()
 
 
@@ -105,10 +104,10 @@ class Feedthrough:
         rounds: list[Round] = []
         for depth in sorted({*plain, *loops}):
             if plain[depth]:
-                rounds.append(Round(tuple(plain[depth]), tuple(plain[depth])))
+                rounds.append(Round(tuple(plain[depth])))
             for loop in loops[depth]:
                 children = tuple(dict.fromkeys(child for child, _ in loop))
-                rounds.append(Round(children, children, loop))
+                rounds.append(Round(children, loop))
         return rounds
 
     def inputs_by_output(self) -> list[tuple[int, ...]]:

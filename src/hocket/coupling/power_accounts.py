@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import isclose
 from typing import NamedTuple
 
-from hocket.errors import Fault
+from hocket.errors import Fault, Place
 from hocket.model.bonds import Bond
 from hocket.model.ports import Port
 from hocket.model.units import conversion, product_factor
@@ -76,7 +76,7 @@ def wire_bonds(
     for name, bond in bonds.items():
         ends = [(role, find(path)) for role, path in (("effort", bond.effort), ("flow", bond.flow))]
         wrong = [(role, end) for role, end in ends if isinstance(end, Fault)]
-        faults += [replace(end, where=f"bonds.{name}.{role}") for role, end in wrong]
+        faults += [replace(end, place=Place.of(f"bonds.{name}.{role}")) for role, end in wrong]
         (_, effort), (_, flow) = ends
         if isinstance(effort, Fault) or isinstance(flow, Fault):
             continue

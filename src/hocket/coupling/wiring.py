@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, Place, ScenarioError, suggest_nearest
 from hocket.model import registry
 from hocket.model.composite import as_level, is_sampled
 from hocket.model.extrapolators import Hold, Latch
@@ -166,8 +166,16 @@ def scenario_faults(scenario: Scenario) -> list[Fault]:
     for name, model in scenario.models.items():
         level = as_level(model)
         for fault in scenario_faults(level.scenario) if level else ():
-            faults.append(replace(fault, where=f"{name}.{fault.where}" if fault.where else name))
+            faults.append(fault.within(name))
     return faults
+
+
+@dataclass(frozen=True, slots=True)
+class PortFault(Fault):
+    """A connection leads to a port that is not there."""
+
+    port: str = ""
+    """The path of the port, as the connection names it."""
 
 
 class _Names:
@@ -199,17 +207,18 @@ class _Names:
         if path in own:
             return OWN, own[path]
         owner, dot, port = path.partition(".")
-        role = "output" if source else "input"
+        role, place = "output" if source else "input", Place.of(where)
         if not dot:
             hint = suggest_nearest(path, [*own, *_paths(self.scenario, source)])
-            raise ScenarioError(f"`{path}` is not an {role} here", where, "a path such as `model.port`", hint)
+            what = f"`{path}` is not an {role} here"
+            raise ScenarioError([PortFault(what, place, "a path such as `model.port`", hint, path)])
         if owner not in self.number:
             hint = suggest_nearest(owner, self.number)
-            raise ScenarioError(f"there is no model `{owner}`", where, "", hint)
+            raise ScenarioError([PortFault(f"there is no model `{owner}`", place, "", hint, path)])
         child = self.number[owner]
         if port not in self.side(child)[source]:
             hint = self._hint(owner, port, source)
-            raise ScenarioError(f"`{owner}` has no {role} `{port}`", where, "", hint)
+            raise ScenarioError([PortFault(f"`{owner}` has no {role} `{port}`", place, "", hint, path)])
         return child, self.side(child)[source][port]
 
     def _hint(self, owner: str, port: str, source: bool) -> str:
@@ -304,7 +313,7 @@ class _Names:
             try:
                 chosen = registry.look_up("extrapolators", chosen)
             except ScenarioError as error:
-                raise ScenarioError([replace(error.faults[0], where=where)]) from None
+                raise ScenarioError([replace(error.faults[0], place=Place.of(where))]) from None
         if chosen is not None and not is_extrapolator(chosen):
             hint = suggest_nearest(str(chosen), registry.names("extrapolators"))
             raise ScenarioError(f"`{chosen!r:.40}` is not an extrapolation", where, "", hint)

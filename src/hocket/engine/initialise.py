@@ -282,8 +282,8 @@ def consistent_outputs(
         for turn in rounds:
             if not turn.loop:
                 if post is not None:
-                    post.feed_all(turn.feed)
-                for leaf in turn.read:
+                    post.feed_all(turn.children)
+                for leaf in turn.children:
                     read_leaf(leaf)
                 continue
 
@@ -291,7 +291,7 @@ def consistent_outputs(
                 for (leaf, port), value in zip(turn.loop, values, strict=True):
                     y[leaf][port] = value
                 found = {}
-                for leaf in turn.read:
+                for leaf in turn.children:
                     before = y[leaf]
                     read_leaf(leaf)
                     found[leaf], y[leaf] = y[leaf], before
@@ -301,7 +301,7 @@ def consistent_outputs(
             solution = fixed_point(evaluate_loop, guess, [graph.name(node) for node in turn.loop], t)
             evaluate_loop(solution)
             if post is not None:
-                post.solve(turn.read, turn.loop)
+                post.solve(turn.children, turn.loop)
 
     def update_states() -> list[str]:
         """Give the final inputs to those whose initial state may depend on them; name what that changes."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.reference.level import Level
-from hocket.errors import HocketError, SimulatorError
+from hocket.errors import HocketError, Place, SimulatorError
 from hocket.model.clock import Clock, seconds
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array, Model, Simulator, can_return_early
@@ -105,8 +105,8 @@ def _open_model(model: Model, name: str) -> Simulator:
         return model.open()
     except HocketError as error:
         fault = error.faults[0]
-        where = f"`{name}`" + (f", {fault.where}" if fault.where else "")
-        raise type(error)([replace(fault, where=where), *error.faults[1:]]) from error
+        place = Place.of(f"`{name}`" + (f", {fault.where}" if fault.where else ""))
+        raise type(error)([replace(fault, place=place), *error.faults[1:]]) from error
     except Exception as error:
         raise SimulatorError(
             f"`{name}` cannot be opened: {type(error).__name__}: {error}", f"`{name}`"

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
 
-from hocket.errors import Fault, ScenarioError
+from hocket.errors import Fault, Place, ScenarioError
 from hocket.execution.run import experiment_to_run, run_experiment, vary_experiment
 from hocket.execution.session import LOOK_INTERVAL, Progress, interruptible
 from hocket.files.experiments import ExperimentLike
@@ -187,7 +187,7 @@ def _vary_experiments(experiment: Experiment, sets: list[Mapping[str, Any]]) -> 
             experiments.append(vary_experiment(experiment, one, f"parameters[{number}]"))
         except ScenarioError as error:
             for fault in error.faults:  # a misspelt name is the same fault in all of them
-                faults.setdefault(replace(fault, where=""), fault)
+                faults.setdefault(replace(fault, place=Place()), fault)
     if faults:
         raise ScenarioError(list(faults.values()))
     return experiments

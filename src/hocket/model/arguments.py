@@ -13,7 +13,7 @@ from numbers import Integral, Real
 from os import PathLike
 from typing import Any
 
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, Place, ScenarioError, suggest_nearest
 
 _NAME = re.compile(r"[^\W\d][\w-]*")
 
@@ -36,7 +36,9 @@ def is_whole(value: object, least: int = 0) -> bool:
 def expect(fits: bool, name: str, value: object, expected: str, hint: str = "", where: str = "") -> None:
     """Refuse the value of an argument that does not fit; `where` it stands, if its name does not say that."""
     if not fits:
-        raise ScenarioError(f"`{name}` cannot be {value!r:.60}", where or name, expected, hint)
+        raise ScenarioError(
+            f"`{name}` cannot be {value!r:.60}", Place(key=name, detail=where), expected, hint
+        )
 
 
 def choice_faults(name: str, value: object, known: Sequence[str], where: str = "") -> Iterator[Fault]:
@@ -44,7 +46,7 @@ def choice_faults(name: str, value: object, known: Sequence[str], where: str = "
     if value not in known:
         words = " or ".join(f'"{word}"' for word in known)
         hint = suggest_nearest(str(value), known, listing=False)
-        yield Fault(f"`{name}` cannot be {value!r:.60}", where or name, words, hint)
+        yield Fault(f"`{name}` cannot be {value!r:.60}", Place(key=name, detail=where), words, hint)
 
 
 def set_fields(frozen: Any, **values: Any) -> None:

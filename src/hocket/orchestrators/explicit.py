@@ -92,10 +92,10 @@ def evaluation_body(graph: Feedthrough, rounds: list[Round]) -> Body:
     for turn in rounds:
         if turn.loop:
             ports = tuple(graph.name(node) for node in turn.loop)
-            body.append(Solve(tuple(names[child] for child in turn.read), ports))
+            body.append(Solve(tuple(names[child] for child in turn.children), ports))
         else:
-            body += in_parallel(Feed(names[child]) for child in turn.feed)
-            body += in_parallel(Read(names[child]) for child in turn.read)
+            body += in_parallel(Feed(names[child]) for child in turn.children)
+            body += in_parallel(Read(names[child]) for child in turn.children)
     return tuple(body)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from hocket.errors import Fault, ScenarioError
+from hocket.errors import Fault, Place, ScenarioError
 from hocket.model import registry
 from hocket.model.arguments import is_number, is_whole
 from hocket.model.composite import (
@@ -67,7 +67,7 @@ class Iterate(WrappingOrchestrator):
             try:
                 led = registry.look_up("accelerators", led)
             except ScenarioError as error:
-                faults += [replace(fault, where="accelerate") for fault in error.faults]
+                faults += [replace(fault, place=Place(key="accelerate")) for fault in error.faults]
         elif not isinstance(led, Accelerator | None):
             faults.append(
                 Fault(f"`{led!r:.60}` is not an accelerator", "accelerate", "a word such as `aitken`")

@@ -15,7 +15,7 @@ from fractions import Fraction
 from numbers import Real
 from typing import Any, cast
 
-from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.errors import Fault, Place, ScenarioError, suggest_nearest
 from hocket.model import registry
 from hocket.model.clock import Duration, seconds
 from hocket.model.composite import Composite
@@ -163,7 +163,7 @@ def with_parameters(composite: Composite, values: Mapping[str, Any], where: str 
         try:
             changed[owner] = _with_model_parameters(models[owner], own, owner)
         except ScenarioError as error:
-            faults += [replace(fault, where=f"{where}, `{owner}`") for fault in error.faults]
+            faults += [replace(fault, place=Place.of(f"{where}, `{owner}`")) for fault in error.faults]
     if faults:
         raise ScenarioError(faults)
     return with_leaves(composite, changed)

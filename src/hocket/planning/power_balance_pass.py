@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from hocket.coupling.level_ports import port_at, with_level_ports
 from hocket.coupling.power_accounts import WiredBond
 from hocket.coupling.wiring import scenario_faults, wire
-from hocket.errors import Fault, ScenarioError
+from hocket.errors import Fault, Place, ScenarioError
 from hocket.model.bonds import Bond
 from hocket.model.composite import Composite, algorithm_layers, as_level, traits_of
 from hocket.model.extrapolators import Latch
@@ -50,7 +50,7 @@ def _balance_inner(name: str, level: Composite, whole: Scenario) -> Scenario:
     try:
         return _balance_level(level, whole)
     except ScenarioError as error:
-        faults = [replace(fault, where=f"{name}.{fault.where}") for fault in error.faults]
+        faults = [fault.within(name) for fault in error.faults]
         raise ScenarioError(faults) from None
 
 
@@ -259,7 +259,7 @@ class _BondBalancer:
             except ScenarioError as error:
                 where = f"bonds.{self.names[path]}"
                 self.faults += [
-                    replace(fault, what=f"`{path}` cannot be balanced: {fault.what}", where=where)
+                    replace(fault, what=f"`{path}` cannot be balanced: {fault.what}", place=Place.of(where))
                     for fault in error.faults
                 ]
         return made

@@ -59,7 +59,7 @@ def _eliminate_constraints(composite: Composite, tries: bool) -> Composite:
         return needed.apply(composite)
     except ScenarioError as error:
         others = scenario_faults(with_level_ports(composite.scenario))
-        connected = [fault for fault in others if "connections." in fault.where]
+        connected = [fault for fault in others if fault.place.section == "connections"]
         raise ScenarioError([*connected, *error.faults]) from None
 
 

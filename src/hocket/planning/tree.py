@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from hocket.coupling.feedthrough import Feedthrough
 from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import CONSTANT, OWN, Drive, Wiring, wire
-from hocket.errors import Fault, ScenarioError
+from hocket.errors import Fault, Place, ScenarioError
 from hocket.model.clock import Clock, common_tick, format_duration
 from hocket.model.composite import Composite, as_level
 from hocket.model.extrapolators import Hold
@@ -93,20 +93,18 @@ def _plan_faults(root: PlanTree) -> Iterator[Fault]:
 
     for level in root.levels():
         if level.plan.step:
-            inside = f"{level.path}." if level.path else ""
             plan = replace(level.plan, start=())
             for fault in verify_plan(plan, level.composite.scenario, level.composite.step):
-                yield replace(fault, where=f"{inside}orchestrator, {fault.where}")
+                yield replace(fault, place=Place(level.path, "orchestrator", detail=fault.where))
 
 
 def _plan_level(composite: Composite, path: str, faults: list[Fault]) -> PlanTree:
     scenario = composite.scenario
     wiring = wire(scenario, composite.extrapolation)
-    inside = f"{path}." if path else ""
     try:
         plan: Plan = composite.orchestrator.plan(_with_slopes(scenario, wiring, composite.extrapolation))
     except ScenarioError as error:
-        faults += [replace(fault, where=f"{inside}{fault.where}") for fault in error.faults]
+        faults += [fault.within(path) for fault in error.faults]
         plan = Plan(())
     built = PlanTree(path, composite, wiring, plan)
     for child, model in enumerate(wiring.models):
@@ -149,7 +147,7 @@ def _step_faults(name: str, step: Fraction, outer: Fraction, nested: bool) -> It
     yield Fault(
         f"the step {format_duration(step)} of `{name}` does not divide the step {format_duration(outer)}"
         " around it",
-        where=f"{name}.step",
+        Place(name, key="step"),
         expected="the outer step divided by a whole number" + (", or a multiple of it" if nested else ""),
         hint=" or ".join(map(format_duration, near)),
     )
@@ -164,13 +162,13 @@ def _slope_faults(wiring: Wiring, child: int, name: str) -> Iterator[Fault]:
             if not isinstance(drive.extrapolation, Hold):
                 yield Fault(
                     f"`{name}.{port.name}` passes an input of the level on and cannot be fitted anew",
-                    where=name,
+                    Place(name),
                     expected='no extrapolation, or "hold" to sample it at every inner step',
                 )
         elif drive.extrapolation.slopes and not wiring.models[drive.child].capabilities.slopes:
             yield Fault(
                 f"`{name}.{port.name}` wants slopes, and `{wiring.names[drive.child]}` does not give any",
-                where=name,
+                Place(name),
                 hint='extrapolation "linear", which needs values only; slopes = "backward" makes some',
             )
 

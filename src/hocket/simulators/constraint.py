@@ -23,7 +23,7 @@ from hocket.model.equations import Equation
 from hocket.model.extrapolators import shift_origin
 from hocket.model.ports import Port, parse_ports
 from hocket.model.protocols import Array, Capabilities, Value
-from hocket.simulators.methods import apply_matrix, matrix, vector
+from hocket.simulators.methods import EntryError, apply_matrix, matrix, vector
 
 GIVEN = "given."
 """What precedes the name of a determined input where it is fed back."""
@@ -70,9 +70,9 @@ class Coupler:
                 middle=tuple(self.middle),
                 start=vector(self.start if np.size(self.start) else [0.0] * width, "start", width),
             )
-        except ValueError as error:
+        except EntryError as error:
             expected = "W with a row per input and a column per equation, mu per equation, start per input"
-            raise ScenarioError(f"a Coupler cannot be built: {error}", expected=expected) from None
+            raise ScenarioError(f"a Coupler cannot be built: {error}", error.name, expected) from None
         raise_faults(self._faults())
 
     def __hash__(self) -> int:

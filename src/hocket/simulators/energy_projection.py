@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hocket.errors import Fault, SimulatorError
+from hocket.errors import Fault, Place, SimulatorError
 from hocket.model.extrapolators import value_at
 from hocket.model.protocols import Array
 from hocket.simulators.energies import NUDGE, Energy, project_to_energy
@@ -381,7 +381,9 @@ def linear_faults(
         opposite = np.allclose(stored, -given, rtol=0.0, atol=room)
         hint = "`reverse` of the bond" if opposite else "`energy` in joules"
         expected = "a matrix Q with Q B = C', up to the sign of the bond"
-        yield EnergyFault(_growth_message(f"{output}` and `{entry}"), "Balanced", expected, hint, opposite)
+        yield EnergyFault(
+            _growth_message(f"{output}` and `{entry}"), Place(key="Balanced"), expected, hint, opposite
+        )
 
 
 def check_energy_function(

@@ -161,29 +161,37 @@ def to_floats(values: object) -> Array:
     return array.astype(float, copy=False)
 
 
+class EntryError(ValueError):
+    """An argument is not what it should be; `name` is that of the argument."""
+
+    def __init__(self, name: str, what: str):
+        super().__init__(f"`{name}` {what}")
+        self.name = name
+
+
 def matrix(
     rows: object, name: str, shape: tuple[int | None, int | None] = (None, None)
 ) -> tuple[tuple[float, ...], ...]:
-    """Return a matrix as hashable rows; raises ValueError, with the name, if it is not one of this shape."""
+    """Return a matrix as hashable rows; raises EntryError if it is not one of this shape."""
     array = _finite_array(rows, name, "a matrix of numbers", "a list of rows such as [[{:g}]]")
     if array.ndim == 1 and array.size:
-        raise ValueError(f"`{name}` is a list of numbers, not a list of rows such as [[1, 0], [0, 1]]")
+        raise EntryError(name, "is a list of numbers, not a list of rows such as [[1, 0], [0, 1]]")
     if array.size == 0:
         array = array.reshape(tuple(size or 0 for size in shape))
     pairs = zip(shape, array.shape, strict=False)
     if array.ndim != 2 or any(want not in (None, have) for want, have in pairs):
         wanted = " x ".join("any" if size is None else str(size) for size in shape)
-        raise ValueError(f"`{name}` has shape {' x '.join(map(str, array.shape))}, expected {wanted}")
+        raise EntryError(name, f"has shape {' x '.join(map(str, array.shape))}, expected {wanted}")
     return tuple(tuple(row) for row in array.tolist())
 
 
 def vector(values: Sequence[float], name: str, size: int | None = None) -> tuple[float, ...]:
-    """Return a vector as a hashable tuple; raises ValueError with the name if it is not one of this size."""
+    """Return a vector as a hashable tuple; raises EntryError if it is not one of this size."""
     array = _finite_array(values, name, "a list of numbers", "a list such as [{:g}]")
     if array.ndim > 1:
-        raise ValueError(f"`{name}` is a list of lists, not a list of numbers")
+        raise EntryError(name, "is a list of lists, not a list of numbers")
     if size not in (None, len(array)):
-        raise ValueError(f"`{name}` has {len(array)} entries, expected {size}")
+        raise EntryError(name, f"has {len(array)} entries, expected {size}")
     return tuple(array.tolist())
 
 
@@ -191,11 +199,11 @@ def _finite_array(values: object, name: str, what: str, example: str) -> Array:
     try:
         array = to_floats(values)
     except (TypeError, ValueError):
-        raise ValueError(f"`{name}` is not {what}") from None
+        raise EntryError(name, f"is not {what}") from None
     if array.ndim == 0:
-        raise ValueError(f"`{name}` is the single number {array:g}, not {example.format(float(array))}")
+        raise EntryError(name, f"is the single number {array:g}, not {example.format(float(array))}")
     if not np.isfinite(array).all():
-        raise ValueError(f"`{name}` has an entry that is not a finite number")
+        raise EntryError(name, "has an entry that is not a finite number")
     return array
 
 

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hocket.errors import Fault, ScenarioError, count, raise_faults, suggest_nearest
+from hocket.errors import Fault, Place, ScenarioError, count, raise_faults, suggest_nearest
 from hocket.model.arguments import is_number, set_fields
 from hocket.model.clock import Duration
 from hocket.model.ports import Port, PortLike, parse_ports
@@ -45,7 +45,11 @@ def call_faults(
     for role, taken in takers.items():
         if taken is None:
             what = f"`{role}` is `{role}{signatures[role]}` and cannot be called with t, x and u"
-            yield Fault(what, where, f"`def {role}(t, x, u)`, even if it uses only some of them")
+            yield Fault(
+                what,
+                Place(key=role, detail=where),
+                f"`def {role}(t, x, u)`, even if it uses only some of them",
+            )
     known = {role: taken for role, taken in takers.items() if taken is not None}
     unknown: list[str] = []
     for name in given:
@@ -60,7 +64,8 @@ def call_faults(
         if needing and name not in given and not difflib.get_close_matches(name, unknown, n=1, cutoff=0.6):
             listed = " and ".join(f"`{role}`" for role in needing)
             verb = "needs" if len(needing) == 1 else "need"
-            yield Fault(f"{listed} {verb} the parameter `{name}`", where, "", f"`Ode(..., {name}=...)`")
+            place = Place(key=needing[0], detail=where)
+            yield Fault(f"{listed} {verb} the parameter `{name}`", place, "", f"`Ode(..., {name}=...)`")
 
 
 def energy_faults(energy: Any, given: Mapping[str, Any], where: str) -> Iterator[Fault]:
@@ -73,21 +78,25 @@ def energy_faults(energy: Any, given: Mapping[str, Any], where: str) -> Iterator
     except TypeError as error:
         listed = ", ".join(("x", *given))
         what = f"`energy` is `energy{signature}` and cannot be called with {listed}: {error}"
-        yield Fault(what, where, f"`def energy({listed})`, even if it uses only some of them")
+        yield Fault(
+            what,
+            Place(key="energy", detail=where),
+            f"`def energy({listed})`, even if it uses only some of them",
+        )
 
 
 def _unknown_parameter_fault(
     name: str, without: list[str], taken_by_others: bool, own: list[str], options: Iterable[str], where: str
 ) -> Fault:
     listed = " and ".join(f"`{role}`" for role in without)
-    what = f"`{name}` is not a parameter of {listed}"
+    what, place = f"`{name}` is not a parameter of {listed}", Place(key=name, detail=where)
     if taken_by_others:
         expected = "f, g and the Jacobian are called with the same parameters"
-        return Fault(what, where, expected, f"`def {without[0]}(t, x, u, {name})`, used or not")
+        return Fault(what, place, expected, f"`def {without[0]}(t, x, u, {name})`, used or not")
     meant = suggest_nearest(name, [*own, *options], listing=False)
     if not meant:
         meant = suggest_nearest(name, own) or f"leave it out, or `def {without[0]}(t, x, u, {name})`"
-    return Fault(what, where, "", meant)
+    return Fault(what, place, "", meant)
 
 
 def _inspect_signature(code: Callable[..., Any]) -> inspect.Signature | None:

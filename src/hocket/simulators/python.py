@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hocket.errors import Fault, HocketError, ScenarioError, SimulatorError, count, suggest_nearest
+from hocket.errors import Fault, HocketError, Place, ScenarioError, SimulatorError, count, suggest_nearest
 from hocket.model.arguments import set_fields
 from hocket.model.clock import Duration
 from hocket.model.ports import Port, PortLike, parse_ports
@@ -232,7 +232,7 @@ def _parameter_faults(cls: type[Any], given: Mapping[str, Any], where: str) -> I
         for name in given:
             if name not in names:
                 what = f"`{cls.__name__}` has no parameter `{name}`"
-                yield Fault(what, where, "", suggest_nearest(name, names))
+                yield Fault(what, Place(key=name, detail=where), "", suggest_nearest(name, names))
     for p in wanted:
         if p.name in names and p.default is p.empty and p.name not in given:
             hint = f"`Python({cls.__name__}, ..., {p.name}=...)`"

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hocket.errors import Fault, HocketError, ScenarioError, raise_faults, suggest_nearest
+from hocket.errors import Fault, HocketError, Place, ScenarioError, raise_faults, suggest_nearest
 from hocket.model.clock import Duration, seconds
 from hocket.model.ports import Port
 
@@ -118,11 +118,12 @@ def _report_load_errors(place: str) -> Iterator[None]:
         raise ScenarioError(what, place_of(error)) from error
 
 
-def place_of(error: Exception) -> str:
+def place_of(error: Exception) -> Place:
+    """Return the line of code that raised an error."""
     if isinstance(error, SyntaxError) and error.filename:
-        return f"{error.filename}, line {error.lineno}"
+        return Place(file=error.filename, line=error.lineno)
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{frame.filename}, line {frame.lineno}"
+    return Place(file=frame.filename, line=frame.lineno)
 
 
 Feedthrough: TypeAlias = Mapping[str, str | Iterable[str]]
@@ -196,11 +197,11 @@ def parse_seconds(duration: Duration, name: str) -> Fraction:
     try:
         return seconds(duration)
     except ValueError as error:
-        raise ScenarioError(str(error), where=f"`{name}`") from None
+        raise ScenarioError(str(error), name) from None
 
 
 def positive_duration(duration: Duration, name: str) -> Fraction:
     length = parse_seconds(duration, name)
     if length <= 0:
-        raise ScenarioError(f"`{name}` is {duration}", expected="a duration above zero")
+        raise ScenarioError(f"`{name}` is {duration}", name, "a duration above zero")
     return length

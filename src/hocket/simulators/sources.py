@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from hocket.errors import FileError, ScenarioError, SimulatorError, raise_faults, suggest_nearest
+from hocket.errors import FileError, Place, ScenarioError, SimulatorError, raise_faults, suggest_nearest
 from hocket.model.arguments import choice_faults, set_fields
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Array, Capabilities, Simulator
@@ -150,16 +150,20 @@ class Csv:
         per_second = self._per_second(header[clock])
         wanted = [number for _, number in self.columns]
         if max([clock, *wanted]) >= len(header):
-            raise FileError("the header has changed", f"{self.file}, line 1", f"{max(wanted) + 1} columns")
+            raise FileError(
+                "the header has changed", Place(file=str(self.file), line=1), f"{max(wanted) + 1} columns"
+            )
         for line, fields in lines:
             if len(fields) != len(header):
                 expected = f"{len(header)}, as in the header"
-                raise FileError(f"{len(fields)} fields", f"{self.file}, line {line}", expected)
+                raise FileError(f"{len(fields)} fields", Place(file=str(self.file), line=line), expected)
             moment, *row = (self._number(fields[number], header[number], line) for number in (clock, *wanted))
             moment /= per_second
             if times and moment < times[-1]:
                 what = f"the time decreases: {moment:.9g} s after {times[-1]:.9g} s"
-                raise FileError(what, f"{self.file}, line {line}", "times in order; equal times are a jump")
+                raise FileError(
+                    what, Place(file=str(self.file), line=line), "times in order; equal times are a jump"
+                )
             times.append(moment)
             rows.append(row)
         if not times:
@@ -193,14 +197,16 @@ class Csv:
             return Port.of(written)
         except ScenarioError:
             what, hint = f"`{written}` cannot name a port", f'name it: columns={{"name": "{written}"}}'
-            raise FileError(what, f"{self.file}, line 1", "no spaces", hint) from None
+            raise FileError(what, Place(file=str(self.file), line=1), "no spaces", hint) from None
 
     def _per_second(self, header: str) -> float:
         """Return how many of the file's units of time make a second: dividing by it rounds once."""
         try:
             gain, _ = conversion(_split_header(header)[1], "s")
         except ValueError as error:
-            raise FileError(str(error), f"{self.file}, line 1, column `{header}`", "a unit of time") from None
+            raise FileError(
+                str(error), Place(file=str(self.file), line=1, detail=f"column `{header}`"), "a unit of time"
+            ) from None
         whole = round(1.0 / gain)
         return float(whole) if abs(whole * gain - 1.0) < 1e-12 else 1.0 / gain
 
@@ -212,7 +218,9 @@ class Csv:
         if not math.isfinite(value):
             what = f"`{text}` in column `{header}` is not a finite number"
             hint = _ANOTHER_RATE if text.lower() == "nan" else ""
-            raise FileError(what, f"{self.file}, line {line}", "a number with a decimal point", hint)
+            raise FileError(
+                what, Place(file=str(self.file), line=line), "a number with a decimal point", hint
+            )
         return value
 
 
@@ -232,7 +240,9 @@ def _column_number(header: Sequence[str], wanted: str, file: str) -> int:
     for known in (list(header), [_split_header(text)[0] for text in header]):
         if wanted in known:
             return known.index(wanted)
-    raise FileError(f"there is no column `{wanted}`", f"{file}, line 1", "", suggest_nearest(wanted, header))
+    raise FileError(
+        f"there is no column `{wanted}`", Place(file=str(file), line=1), "", suggest_nearest(wanted, header)
+    )
 
 
 def _check_options(interpolation: str, outside: str) -> None:
@@ -255,14 +265,14 @@ class Function:
     ):
         if not callable(f) and not isinstance(f, str):
             expected = "a function of t, or text that names one"
-            raise ScenarioError(f"`{f!r}` is not a function", expected=expected)
+            raise ScenarioError(f"`{f!r}` is not a function", "f", expected)
         ports = with_feedthrough(parse_ports(outputs), (), {}, f"`Function` of `{qualified_name(f)}`")
         set_fields(self, f=f, outputs=ports, folder=str(folder))
 
     def open(self) -> Simulator:
         found = load(self.f, self.folder) if isinstance(self.f, str) else self.f
         if not callable(found):
-            raise ScenarioError(f"`{qualified_name(self.f)}` is not a function", expected="a function of t")
+            raise ScenarioError(f"`{qualified_name(self.f)}` is not a function", "f", "a function of t")
         return _FunctionSource(found)
 
 

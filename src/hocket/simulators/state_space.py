@@ -22,6 +22,7 @@ from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Array, Capabilities
 from hocket.simulators.methods import (
     ORDERS,
+    EntryError,
     Maps,
     MethodName,
     apply_matrix,
@@ -91,11 +92,14 @@ class StateSpace:
         except ValueError as error:
             sizes = f"A n x n, B n x {m}, C {p} x n, D {p} x {m}, n in x0"
             more = "" if energy is None else "; `energy` n x n, symmetric, not negative"
-            raise ScenarioError(f"a StateSpace cannot be built: {error}", "", f"{sizes}{more}") from None
+            key = error.name if isinstance(error, EntryError) else ""
+            raise ScenarioError(f"a StateSpace cannot be built: {error}", key, f"{sizes}{more}") from None
         if method not in ORDERS:
-            raise ScenarioError(f"there is no method `{method}`", hint=suggest_nearest(method, ORDERS))
+            raise ScenarioError(
+                f"there is no method `{method}`", "method", "", suggest_nearest(method, ORDERS)
+            )
         if self.step is not None and self.step <= 0:
-            raise ScenarioError(f"the step {step} of a StateSpace is not positive")
+            raise ScenarioError(f"the step {step} of a StateSpace is not positive", "step")
         feeding = (tuple(i.name for i, d in zip(driven, row, strict=True) if d) for row in self.D)
         pairs = zip(seen, feeding, strict=True)
         set_fields(self, outputs=tuple(replace(port, start=None, feedthrough=names) for port, names in pairs))
@@ -135,9 +139,9 @@ def _check_energy_matrix(energy: Sequence[Sequence[float]], size: int) -> Matrix
     Q = np.array(rows, dtype=float).reshape(size, size)
     large = float(np.max(np.abs(Q), initial=0.0))
     if float(np.max(np.abs(Q - Q.T), initial=0.0)) > 1e-12 * large:
-        raise ValueError("`energy` is not symmetric")
+        raise EntryError("energy", "is not symmetric")
     if size and float(np.linalg.eigvalsh(Q)[0]) < -1e-12 * large:
-        raise ValueError("`energy` is below zero for some states: x'Qx/2 must not be")
+        raise EntryError("energy", "is below zero for some states: x'Qx/2 must not be")
     return rows
 
 
@@ -154,7 +158,7 @@ def _check_port_names(given: Mapping[str, Sequence[Sequence[float]]], inputs: in
         named = [name for name in names if _is_given(given[name])]
         if named and not count:
             what = f"a StateSpace cannot be built: `{named[0]}` is given, but it has no {role}"
-            raise ScenarioError(what, expected=f'name the {role}, as in {role}=["{example}", ...]')
+            raise ScenarioError(what, named[0], f'name the {role}, as in {role}=["{example}", ...]')
 
 
 class StateSpaceSimulator:

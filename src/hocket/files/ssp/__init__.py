@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
-from hocket.errors import FileError, ScenarioError
+from hocket.errors import FileError, Place, ScenarioError
 from hocket.files.fmus import StepWish, default_step
 from hocket.files.ssp.annotation import read_annotation
 from hocket.files.ssp.assignments import assign_values
@@ -187,8 +187,8 @@ def _check_scenario(composite: Composite, document: Document, findings: ImportFi
     except ScenarioError as error:
         shown = document.package.display_name(document.path)
         for fault in error.faults:
-            where = f"{shown}, {fault.where}" if fault.where else shown
-            findings.fault(where, fault.what, fault.expected, fault.hint)
+            place = Place(detail=", ".join(filter(None, (shown, fault.where))))
+            findings.fault(place, fault.what, fault.expected, fault.hint)
 
 
 def _note_binaries(system: System) -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote
 from xml.parsers import expat
 
-from hocket.errors import Fault, FileError, HocketError, suggest_nearest
+from hocket.errors import Fault, FileError, HocketError, Place, suggest_nearest
 from hocket.files.ssp.vocabulary import DEFAULT
 from hocket.simulators.fmu.archive import unpack_archive
 
@@ -30,7 +30,6 @@ class MalformedError(Exception):
 
 
 T = TypeVar("T")
-_PLACE = re.compile(r"(.*), line (\d+)")
 
 
 @dataclass(eq=False)
@@ -49,9 +48,9 @@ class ImportFindings:
         """The faults, each once, as they were found."""
         return list(self.told)
 
-    def fault(self, where: str, what: str, expected: str = "", hint: str = "") -> None:
+    def fault(self, place: Place, what: str, expected: str = "", hint: str = "") -> None:
         """Note what is wrong, and where."""
-        self.told[Fault(what, where, expected, hint)] = None
+        self.told[Fault(what, place, expected, hint)] = None
 
     def note(self, text: str) -> None:
         """Note what was assumed or left out."""
@@ -60,12 +59,14 @@ class ImportFindings:
     def raise_faults(self) -> None:
         """Raise all faults as one error, if there are any, as they stand in the files."""
         faults = self.faults
-        places = [_PLACE.match(fault.where) for fault in faults]
-        files = list(dict.fromkeys(place[1] if place else "" for place in places))
-        lines = [(files.index(place[1]), int(place[2])) if place else (len(files), 0) for place in places]
-        ordered = sorted(range(len(lines)), key=lambda number: lines[number])
-        if ordered:
-            raise FileError([faults[number] for number in ordered])
+        files = list(dict.fromkeys(fault.place.file for fault in faults if fault.place.line is not None))
+        if faults:
+            raise FileError(sorted(faults, key=lambda fault: _rank(fault.place, files)))
+
+
+def _rank(place: Place, files: list[str]) -> tuple[int, int]:
+    """Return the place's file by number, and its line; what has no line comes last."""
+    return (len(files), 0) if place.line is None else (files.index(place.file), place.line)
 
 
 @dataclass(eq=False)
@@ -81,8 +82,8 @@ class Node:
     text: str = ""
 
     @property
-    def where(self) -> str:
-        return f"{self.file}, line {self.line}"
+    def place(self) -> Place:
+        return Place(file=self.file, line=self.line)
 
     def get(self, name: str) -> str:
         """Return an attribute without spaces around it; empty if it is not there."""
@@ -108,7 +109,7 @@ class Node:
 
     def fault(self, what: str, expected: str = "", hint: str = "") -> None:
         """Note what is wrong here."""
-        self.findings.fault(self.where, what, expected, hint)
+        self.findings.fault(self.place, what, expected, hint)
 
     def note(self, text: str) -> None:
         """Note what was assumed or left out."""
@@ -121,9 +122,9 @@ class Node:
         except HocketError as error:
             for fault in error.faults:
                 # the path of an unpacked file says nothing to the author of the SSP
-                inner = f" ({fault.where})" if fault.where and "/" not in fault.where else ""
-                where = f"{self.where}{inner}"
-                self.findings.fault(where, f"{about}{fault.what}", fault.expected, fault.hint)
+                inner = fault.where if "/" not in fault.where else ""
+                place = replace(self.place, detail=inner)
+                self.findings.told[replace(fault, what=f"{about}{fault.what}", place=place)] = None
         return None
 
 
@@ -215,7 +216,7 @@ class Package:
             known = sorted(self._similar_files(path, base))
             at.fault(f"there is no file `{source}`", "", suggest_nearest(plain, known))
         elif found != path:
-            at.note(f"`{source}` is taken to be `{found.name}`, which is written differently ({at.where})")
+            at.note(f"`{source}` is taken to be `{found.name}`, which is written differently ({at.place})")
         return found
 
     def _similar_files(self, path: Path, base: Path) -> list[str]:
@@ -230,11 +231,13 @@ class Package:
         try:
             node = parse_xml(path.read_bytes(), shown, self.findings)
         except OSError as error:
-            fault(at.where if at else shown, f"`{shown}` cannot be read: {error.strerror or error}")
+            fault(
+                at.place if at else Place(file=shown), f"`{shown}` cannot be read: {error.strerror or error}"
+            )
         except (ValueError, LookupError) as error:
-            fault(shown, f"`{path.name}` cannot be read: {error}", "an encoding such as UTF-8")
+            fault(Place(file=shown), f"`{path.name}` cannot be read: {error}", "an encoding such as UTF-8")
         except MalformedError as error:
-            fault(f"{shown}, line {error.line}", f"`{path.name}` is not well-formed XML: {error}")
+            fault(Place(file=shown, line=error.line), f"`{path.name}` is not well-formed XML: {error}")
         else:
             if node.tag == tag:
                 return node

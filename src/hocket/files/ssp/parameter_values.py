@@ -63,7 +63,7 @@ def read_parameter_set(node: Node, units: Mapping[str, NamedUnit]) -> dict[str, 
             entry.fault(f"the parameter `{name}` has no value", "such as <Real value=...>", hint)
             continue
         if name in found:
-            entry.note(f"`{name}` is given twice in one set, the later value counts ({entry.where})")
+            entry.note(f"`{name}` is given twice in one set, the later value counts ({entry.place})")
         try:
             value = _parse_value(typed, _sizes(entry))
         except ValueError as error:
@@ -78,7 +78,7 @@ def check_version(node: Node) -> None:
     """Note a fault if a file is of a version that is not known; 1.0 and 2.0 may be mixed."""
     version = node.get("version")
     if not version:
-        node.note(f"the version is missing, 1.0 is assumed ({node.where})")
+        node.note(f"the version is missing, 1.0 is assumed ({node.place})")
     elif version.split(".")[:2] not in (["1", "0"], ["2", "0"]):
         node.fault(f"the version is `{version}`", '"1.0" or "2.0"')
 

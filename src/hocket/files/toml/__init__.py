@@ -9,10 +9,10 @@ the place of each of these names, in whichever file.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
+from hocket.coupling.wiring import PortFault
 from hocket.errors import Fault, FileError, ScenarioError
 from hocket.files.toml.codec import FILE
 from hocket.files.toml.syntax import (
@@ -24,7 +24,7 @@ from hocket.files.toml.syntax import (
     open_document,
     parse_document,
 )
-from hocket.model.composite import Composite
+from hocket.model.composite import Composite, levels
 from hocket.model.experiment import Experiment
 
 
@@ -109,17 +109,21 @@ def _check_scenario(composite: Composite, place: FilePlace) -> None:
         _ = draft_tree(composite) if whole else prepare_composite(composite, tries=False)
     except ScenarioError as error:
         for fault in error.faults:
-            if only_bonds or _concerns_readable_models(fault, findings):
-                here = _find_place(fault.where, findings) or place
-                findings.faults.append((here, replace(fault, where=here.where)))
+            if only_bonds or _concerns_readable_models(fault, composite, findings):
+                here = _find_place(fault.place.address, findings) or place
+                findings.faults.append((here, replace(fault, place=here.place)))
 
 
-def _concerns_readable_models(fault: Fault, findings: TomlFindings) -> bool:
+def _concerns_readable_models(fault: Fault, composite: Composite, findings: TomlFindings) -> bool:
     """Return whether a fault is about a connection, and not about a model that could not be read."""
-    level, connected, _ = fault.where.partition("connections.")
-    names: list[str] = re.findall(r"`([^`]+)`", fault.what)
-    paths = [f"{level}{path}." for path in (*names, ".".join(names))]
-    return bool(connected) and not any(path.startswith(f"{b}.") for path in paths for b in findings.broken)
+    place = fault.place
+    if place.section != "connections":
+        return False
+    inside = f"{place.level}." if place.level else ""
+    connections = dict(levels(composite))[inside].scenario.connections
+    ends = [place.key, *(each.source for each in connections if each.target == place.key)]
+    ends = [fault.port] if isinstance(fault, PortFault) else ends
+    return not any(f"{inside}{end}.".startswith(f"{path}.") for end in ends for path in findings.broken)
 
 
 def _find_place(where: str, findings: TomlFindings) -> FilePlace | None:

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from hocket.errors import Fault, HocketError, suggest_nearest
+from hocket.errors import Fault, HocketError, Place, suggest_nearest
 
 Keys: TypeAlias = tuple[str | int, ...]
 """The way to a value: names of tables, numbers of the items in arrays."""
@@ -247,10 +247,11 @@ class FilePlace:
         return self.source.lines.of(self.keys)
 
     @property
-    def where(self) -> str:
+    def place(self) -> Place:
         """File and line; without a file the keys."""
-        line = "" if self.line is None else f"line {self.line}"
-        return ", ".join(part for part in (self.source.name, line) if part) or ".".join(map(str, self.keys))
+        if self.source.name or self.line is not None:
+            return Place(file=self.source.name, line=self.line)
+        return Place(key=".".join(map(str, self.keys)))
 
     @property
     def label(self) -> str:
@@ -269,7 +270,7 @@ class FilePlace:
 
     def fault(self, what: str, expected: str = "", hint: str = "") -> Wrong:
         """Note a fault here."""
-        self.findings.faults.append((self, Fault(what, self.where, expected, hint)))
+        self.findings.faults.append((self, Fault(what, self.place, expected, hint)))
         return WRONG
 
     def report_unexpected(self, value: Any, expected: str, hint: str = "") -> Wrong:
@@ -279,7 +280,7 @@ class FilePlace:
     def report_unwritable(self, value: Any, hint: str = "") -> str:
         """Note that a value cannot be written; return words that tell a reader what was there."""
         what = f"`{_shorten(getattr(value, '__name__', repr(value)))}` cannot be written to a file"
-        self.findings.faults.append((self, Fault(what, self.where, "", hint)))
+        self.findings.faults.append((self, Fault(what, self.place, "", hint)))
         return _shorten(repr(value), 200)
 
     def attempt(self, make: Callable[[], T], table: Mapping[str, Any] | None = None) -> T | Wrong:
@@ -288,22 +289,22 @@ class FilePlace:
             return make()
         except HocketError as error:
             for fault in error.faults:
-                place = self._place_of_fault(fault, table or {})
+                here = self._place_of_fault(fault, table or {})
                 # a line in another file (of code, of measurements) is worth keeping
-                beyond = f" ({fault.where})" if ", line " in fault.where else ""
-                place.findings.faults.append((place, replace(fault, where=place.where + beyond)))
+                beyond = fault.where if fault.place.line is not None else ""
+                place = replace(here.place, detail=beyond)
+                here.findings.faults.append((here, replace(fault, place=place)))
         except (TypeError, ValueError, OSError) as error:
             self.fault(str(error))
         return WRONG
 
     def _place_of_fault(self, fault: Fault, table: Mapping[str, Any]) -> FilePlace:
-        words: list[str] = [fault.where.strip("`"), *re.findall(r"`([^`]+)`", fault.what)]
-        for word in words:
-            if word in table:
-                return self / word
-            for key, inner in table.items():
-                if isinstance(inner, dict) and word in inner:
-                    return self / key / word
+        wanted = fault.place.key
+        if wanted in table:
+            return self / wanted
+        for key, inner in table.items():
+            if isinstance(inner, dict) and wanted in inner:
+                return self / key / wanted
         named = [key for key, value in table.items() if value == fault.where]
         return self / named[0] if named else self
 
@@ -365,8 +366,9 @@ def parse_document(source: Source, findings: TomlFindings, level: str = "") -> F
         place = FilePlace(findings, source)
         for repeated in source.lines.repeated:
             _report_repeated_key(repeated, place)
-        if not (source.lines.repeated and str(error).startswith("Cannot ")):
-            _report_syntax_error(error, place)
+        line = _line_of(error, source.text)
+        if line not in [repeated.second for repeated in source.lines.repeated]:
+            _report_syntax_error(error, place, line)
         return WRONG
     except RecursionError:
         return FilePlace(findings, Source(source.name)).fault("tables or lists are nested too deeply")
@@ -393,13 +395,16 @@ def _connection_target(keys: Keys) -> Iterator[str | int]:
         yield from rest[1:]
 
 
-def _report_syntax_error(error: tomllib.TOMLDecodeError, place: FilePlace) -> None:
-    message = str(error)
-    position = _POSITION.search(message)
+def _line_of(error: tomllib.TOMLDecodeError, text: str) -> int:
+    """Return the line of a syntax error: `tomllib` tells it in its message only."""
+    position = _POSITION.search(str(error))
+    return int(position[1]) if position and position[1] else text.count("\n") + 1
+
+
+def _report_syntax_error(error: tomllib.TOMLDecodeError, place: FilePlace, number: int) -> None:
     lines = place.source.text.split("\n")
-    number = int(position[1]) if position and position[1] else len(lines)
     line = lines[number - 1].strip() if number <= len(lines) else ""
-    message = _POSITION.sub("", message)
+    message = _POSITION.sub("", str(error))
     message = message[:1].lower() + message[1:]
     hint = ""
     if duration := _DURATION.search(line):

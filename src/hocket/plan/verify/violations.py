@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hocket.errors import Fault, suggest_nearest
+from hocket.errors import Fault, Place, suggest_nearest
 from hocket.plan.instructions import Spot, describe_instruction
 
 
@@ -296,7 +296,7 @@ class ViolationLog:
         key = (kind, where, sim, port, str(more.get("source", "")))
         if key not in self.found:
             what, expected, hint = (text.format(sim=sim, port=port, **more) for text in KINDS[kind])
-            self.found[key] = Violation(what, where, expected, hint, kind, sim, port)
+            self.found[key] = Violation(what, Place(detail=where), expected, hint, kind, sim, port)
 
     def drop(self, kind: str, names: set[str]) -> None:
         """Forget faults of a kind that only follow from others: they are about these simulators."""

@@ -126,7 +126,7 @@ def _check_arguments(level: Any, passes: Any) -> None:
 def _host_faults(level: Composite) -> Iterator[Fault]:
     for path, each in levels(level):
         for fault in each.scenario.hosts.faults(each.scenario.models) if each.scenario.hosts else ():
-            yield replace(fault, where=f"{path}{fault.where}")
+            yield fault.within(path)
 
 
 def _plan_faults(level: Composite) -> tuple[Fault, ...]:
@@ -146,7 +146,7 @@ def _plan_faults(level: Composite) -> tuple[Fault, ...]:
         try:
             plan_tree(each)
         except ScenarioError as error:
-            faults += [replace(fault, where=f"{path}{fault.where}") for fault in error.faults]
+            faults += [fault.within(path) for fault in error.faults]
     return tuple(faults)
 
 

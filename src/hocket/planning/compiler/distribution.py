@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hocket.coupling.feedthrough import feedthrough_graph
 from hocket.coupling.level_ports import port_at, with_level_ports
 from hocket.coupling.wiring import wire_unchecked
-from hocket.errors import Fault, ScenarioError, join_names
+from hocket.errors import Fault, Place, ScenarioError, join_names
 from hocket.model import registry
 from hocket.model.bonds import Bond
 from hocket.model.clock import Duration, format_duration, seconds
@@ -374,7 +374,7 @@ def _information_faults(scenario: Scenario, hosts: Hosts) -> Iterator[Fault]:
         try:
             Scenario({host: StandIn(["y"])})
         except ScenarioError as error:
-            yield from (replace(fault, where=f"hosts.{host}") for fault in error.faults)
+            yield from (replace(fault, place=Place.of(f"hosts.{host}")) for fault in error.faults)
     for name in scenario.constraints:
         hint = "the modularity pass first: it makes assignments of them"
         yield Fault(f"`{name}` is an equation between ports", f"constraints.{name}", "assignments", hint)

@@ -161,7 +161,7 @@ def _show_reacting_outputs(inside: Scenario, around: Scenario, name: str) -> Sce
     """
     ported: Any = with_level_ports(around).models[name]
     graph = feedthrough_graph(ported.scenario)
-    read = {child for turn in graph.rounds(only_from_outside=True) for child in turn.read}
+    read = {child for turn in graph.rounds(only_from_outside=True) for child in turn.children}
     shown = {
         graph.name(node): graph.wiring.models[node[0]].outputs[node[1]]
         for node in graph.reacting

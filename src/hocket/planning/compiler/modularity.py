@@ -188,7 +188,7 @@ def _has_constraints(model: Any) -> bool:
 
 
 def _prefix_faults(faults: list[Fault], prefix: str) -> list[Fault]:
-    return [replace(fault, where=f"{prefix}{fault.where}") for fault in faults]
+    return [fault.within(prefix) for fault in faults]
 
 
 def _plain_orchestrator(orchestrator: Any) -> Any:

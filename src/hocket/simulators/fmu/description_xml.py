@@ -13,7 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from hocket.errors import Fault, FileError
+from hocket.errors import Fault, FileError, Place
 
 _OLD_TYPES = {"Real", "Integer", "Boolean", "String", "Enumeration"}
 _NEW_TYPES = {
@@ -39,7 +39,7 @@ def read_essentials(file: Path, where: str) -> tuple[str, Element]:
     except ElementTree.ParseError as error:
         line, column = error.position
         what = f"it is not XML: {error.msg.partition(':')[0]}"
-        raise FileError(what, f"{inside}, line {line}, column {column}") from None
+        raise FileError(what, Place(file=inside, line=line, detail=f"column {column}")) from None
     except (ValueError, LookupError) as error:
         raise FileError(f"it cannot be read: {error}", inside) from None
     except OSError as error:

@@ -96,8 +96,8 @@ def load_fmu(kind: type[Live], model: Fmu) -> Live:
     try:
         return kind(model)
     except RuntimeError as error:
-        lacking = "has no function" in str(error)
-        hint = "" if lacking else "a library that it needs may be missing: `ldd` on that file lists them"
+        complete = not isinstance(error, _native.MissingFunctionError)
+        hint = "a library that it needs may be missing: `ldd` on that file lists them" if complete else ""
         raise SimulatorError(f"its binary cannot be loaded: {error}", str(model.file), "", hint) from None
 
 

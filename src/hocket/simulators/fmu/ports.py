@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from hocket.errors import Fault, list_names, raise_faults, suggest_nearest
+from hocket.errors import Fault, Place, list_names, raise_faults, suggest_nearest
 from hocket.model.ports import Port
 from hocket.model.units import define_unit, difference
 from hocket.simulators.fmu.variables import Description, FmuVariable, element_name
@@ -83,7 +83,7 @@ def layout_ports(
 ) -> PortLayout:
     """Return what the FMU shows; raises ScenarioError with every fault."""
     found, faults = _layout_ports(description, tuple(sorted(sizes.items())), tuple(observe))
-    raise_faults(replace(fault, where=where) for fault in faults)
+    raise_faults(replace(fault, place=replace(fault.place, detail=where)) for fault in faults)
     return found
 
 
@@ -153,10 +153,10 @@ def _observed_variables(
             hint = suggest_nearest(name, description.by_name)
             if array is not None and array.dimensions:
                 hint = f"observe the whole array `{array.name}`"
-            faults.append(Fault(f"there is no variable `{name}` to observe", "", "", hint))
+            faults.append(Fault(f"there is no variable `{name}` to observe", Place(key="observe"), "", hint))
         elif variable.type == "clock" or variable.clocks:
             kind = "a clock" if variable.type == "clock" else "clocked"
-            faults.append(Fault(f"`{name}` cannot be observed: it is {kind}"))
+            faults.append(Fault(f"`{name}` cannot be observed: it is {kind}", Place(key="observe")))
         elif name not in known:
             found.append(variable)
     return found, faults

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from hocket.errors import Fault, raise_faults, suggest_nearest
+from hocket.errors import Fault, Place, raise_faults, suggest_nearest
 from hocket.simulators.fmu.ports import indices, shape, start_values
 from hocket.simulators.fmu.variables import (
     FLOATS,
@@ -86,7 +86,7 @@ def check_settings(description: Description, parameters: Mapping[str, Any], wher
         for one in _resolve_name(description, name, value, faults):
             reason = _refusal_reason(one.variable)
             if reason:
-                faults.append(Fault(f"`{name}` cannot be set: it is {reason}"))
+                faults.append(Fault(f"`{name}` cannot be set: it is {reason}", Place(key=name)))
             else:
                 groups.setdefault(one.variable.name, []).append(one)
     sizes = dict(description.sizes)
@@ -98,7 +98,7 @@ def check_settings(description: Description, parameters: Mapping[str, Any], wher
         try:
             values = _variable_values(variable, group, sizes)
         except _UnfitValueError as wrong:
-            faults.append(wrong.fault)
+            faults.append(replace(wrong.fault, place=Place(key=group[0].written)))
             continue
         whole[variable.name] = values
         if variable.negated:
@@ -106,11 +106,12 @@ def check_settings(description: Description, parameters: Mapping[str, Any], wher
         key = description.call_type(variable), variable.reference
         if key in held and held[key][1] != values:
             both = f"`{held[key][0].written}` and `{group[0].written}`"
-            faults.append(Fault(f"{both} are one variable with two names, set twice"))
+            what = f"{both} are one variable with two names, set twice"
+            faults.append(Fault(what, Place(key=group[0].written)))
         held[key] = group[0], values
         if variable.name in sizes:
             sizes[variable.name] = values[0]
-    raise_faults(replace(fault, where=where) for fault in faults)
+    raise_faults(replace(fault, place=replace(fault.place, detail=where)) for fault in faults)
     starts = {
         element_name(one.variable.name, index): float(value)
         for one, values in held.values()
@@ -141,7 +142,9 @@ def _resolve_name(
             return
     candidates = [variable.name for variable in description.variables if variable.settable]
     hint = suggest_nearest(name, candidates)
-    faults.append(Fault(f"there is no variable `{name}`", "", "a parameter or start value", hint))
+    faults.append(
+        Fault(f"there is no variable `{name}`", Place(key=name), "a parameter or start value", hint)
+    )
 
 
 def _resolve_scalars(
@@ -153,12 +156,13 @@ def _resolve_scalars(
     try:
         values = _flatten_shape(name, value, sizes)
     except _UnfitValueError as wrong:
-        faults.append(wrong.fault)
+        faults.append(replace(wrong.fault, place=Place(key=name)))
         return
     for index, entry in zip(indices(sizes), values, strict=True):
         text = names.get(re.sub(r"\s", "", element_name(name, index)))
         if text is None:
-            faults.append(Fault(f"there is no variable `{element_name(name, index)}`"))
+            what = f"there is no variable `{element_name(name, index)}`"
+            faults.append(Fault(what, Place(key=name)))
         else:
             yield _GivenValue(text, known[text], None, entry)
 
