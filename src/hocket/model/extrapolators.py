@@ -38,9 +38,9 @@ def shift_origin(coefficients: Sequence[Value] | Array, ds: float) -> list[Value
 
 def value_at(coefficients: Sequence[Value] | Array, s: float) -> Value:
     """Return the polynomial's value at s."""
-    value = coefficients[-1]
-    for coefficient in reversed(coefficients[:-1]):
-        value = value * s + coefficient
+    value: Value = coefficients[-1]
+    for power in range(len(coefficients) - 2, -1, -1):
+        value = value * s + coefficients[power]
     return value
 
 

@@ -11,6 +11,8 @@ import importlib
 import math
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, ElementTree
@@ -75,20 +77,21 @@ def _validate_with_fmpy(fmpy: Any, file: Path) -> tuple[Any, list[str]]:
     return fmpy.read_model_description(str(file), validate=False), problems
 
 
+@dataclass
 class _DescriptionReader:
     """One reading: FMPy's objects and the XML, side by side."""
 
-    def __init__(self, version: str, root: Element, found: Any, problems: list[str], where: str):
-        self.version = version
-        self.root = root
-        self.found = found
-        self.problems = problems
-        self.where = where
-        self.faults: list[Fault] = []
-        every = root.find("ModelVariables")
-        self.elements: dict[str, Element] = {}
-        for element in () if every is None else every:
-            self.elements.setdefault(element.get("name", ""), element)
+    version: str
+    root: Element
+    found: Any
+    problems: list[str]
+    where: str
+    faults: list[Fault] = field(default_factory=list)
+
+    @cached_property
+    def elements(self) -> dict[str, Element]:
+        """The variables by their names; of several with one name the first."""
+        return {v.get("name", ""): v for v in reversed(self.root.findall("ModelVariables/*"))}
 
     def description(self, folder: Path) -> Description:
         found = self.found

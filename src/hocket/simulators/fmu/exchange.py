@@ -21,9 +21,9 @@ from hocket.simulators.fmu.live import (
     ELSEWHERE,
     CoSimulation,
     contiguous_array,
-    element_count,
     load_fmu,
     state_count,
+    state_ranges,
 )
 from hocket.simulators.fmu.variables import FmuVariable
 from hocket.simulators.methods import Cvode, DormandPrince, import_cvode
@@ -74,8 +74,8 @@ class ModelExchange(CoSimulation):
                     rows += [size + place for place in places]
             self._evaluate_at(point, size)
             for variable, columns in self._knowns(size):
-                columns_found = self._directional_columns(unknowns, variable, len(rows))
-                whole[np.ix_(rows, list(columns))] = columns_found
+                found = self._directional_columns(unknowns, variable, len(columns), len(rows))
+                whole[np.ix_(rows, list(columns))] = found
         else:
             rows = []
         reals = [size + number for number, port in enumerate(model.outputs) if port.type == "real"]
@@ -89,9 +89,10 @@ class ModelExchange(CoSimulation):
     def _gives_directional(self) -> bool:
         return self.model.interface_used.directional and bool(self.exchange.has_directional)
 
-    def _directional_columns(self, unknowns: list[FmuVariable], known: FmuVariable, count: int) -> Array:
-        """Return how the unknowns change with each element of one known variable."""
-        width = element_count(self.model, known)
+    def _directional_columns(
+        self, unknowns: list[FmuVariable], known: FmuVariable, width: int, count: int
+    ) -> Array:
+        """Return how the unknowns change with each of the `width` elements of one known variable."""
         references = [variable.reference for variable in unknowns]
         columns = []
         for element in range(width):
@@ -107,12 +108,7 @@ class ModelExchange(CoSimulation):
 
     def _knowns(self, size: int) -> Iterator[tuple[FmuVariable, range]]:
         """Yield the states and the inputs that may move, each with its columns."""
-        description, place = self.model.description, 0
-        for state, _ in description.states:
-            variable = description.by_name[state]
-            count = element_count(self.model, variable)
-            yield variable, range(place, place + count)
-            place += count
+        yield from state_ranges(self.model)
         for variable, places in self.model.port_layout.input_ranges:
             if variable.moves:
                 yield variable, range(size + places.start, size + places.stop)
@@ -332,8 +328,10 @@ class CvodeExchange(SolvedExchange):
         def slopes(s: float, x: Array, _: Array, filled: Array) -> None:
             self._rates(exchange, s, x)  # it must stand there
             unknowns, size = self._rate_variables(), len(x)
-            states = (variable for variable, columns in self._knowns(size) if columns.start < size)
-            filled[:] = np.hstack([self._directional_columns(unknowns, state, size) for state in states])
+            states = state_ranges(self.model)
+            filled[:] = np.hstack(
+                [self._directional_columns(unknowns, state, len(places), size) for state, places in states]
+            )
 
         jacobian = slopes if self._gives_directional else None
         self.tolerances = tolerances

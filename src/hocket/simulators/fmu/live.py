@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import math
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,7 +17,7 @@ import numpy as np
 import hocket._native as _native
 from hocket.errors import SimulatorError
 from hocket.model.protocols import Array
-from hocket.simulators.fmu.ports import ValueGroup, group_calls, shape
+from hocket.simulators.fmu.ports import ValueGroup, element_ranges, group_calls
 from hocket.simulators.fmu.values import Setting
 from hocket.simulators.fmu.variables import FmuVariable
 from hocket.simulators.methods import TABLEAUX, Tableau
@@ -31,13 +30,15 @@ ELSEWHERE = ("adaptive", "cvode")
 """The methods whose steps are made in Python."""
 
 
-def element_count(model: Fmu, variable: FmuVariable) -> int:
-    return math.prod(shape(variable, model.settings.sizes))
+def state_ranges(model: Fmu) -> tuple[tuple[FmuVariable, range], ...]:
+    """Return the states, each with the numbers of its elements."""
+    description = model.description
+    states = [description.by_name[state] for state, _ in description.states]
+    return element_ranges(states, model.settings.sizes)
 
 
 def state_count(model: Fmu) -> int:
-    description = model.description
-    return sum(element_count(model, description.by_name[state]) for state, _ in description.states)
+    return sum(len(places) for _, places in state_ranges(model))
 
 
 def exchange_setup(model: Fmu) -> _native.ExchangeSetup:

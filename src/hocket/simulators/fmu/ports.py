@@ -112,7 +112,7 @@ def _layout_ports(
     reacts = _feedthrough(description, sizes, inputs)
     numbers_in, texts_in = _split(inputs)
     numbers_out, texts_out = _split(outputs)
-    ranges_in, ranges_out = _ranges(numbers_in, sizes), _ranges(numbers_out, sizes)
+    ranges_in, ranges_out = element_ranges(numbers_in, sizes), element_ranges(numbers_out, sizes)
     found = PortLayout(
         tuple(port for variable in numbers_in for port in _ports(variable, sizes, with_start=True)),
         tuple(
@@ -123,8 +123,8 @@ def _layout_ports(
         group_calls(description, ranges_in),
         group_calls(description, ranges_out),
         (_names(texts_in, sizes), _names(texts_out, sizes)),
-        group_calls(description, _ranges(texts_in, sizes)),
-        group_calls(description, _ranges(texts_out, sizes)),
+        group_calls(description, element_ranges(texts_in, sizes)),
+        group_calls(description, element_ranges(texts_out, sizes)),
         ranges_in,
         ranges_out,
     )
@@ -187,7 +187,9 @@ def _names(variables: list[FmuVariable], sizes: Mapping[str, int]) -> tuple[str,
     )
 
 
-def _ranges(variables: list[FmuVariable], sizes: Mapping[str, int]) -> tuple[tuple[FmuVariable, range], ...]:
+def element_ranges(
+    variables: list[FmuVariable], sizes: Mapping[str, int]
+) -> tuple[tuple[FmuVariable, range], ...]:
     """Return variables, each with the numbers of its elements in all of them."""
     counts = [math.prod(shape(variable, sizes)) for variable in variables]
     ends = itertools.accumulate(counts)

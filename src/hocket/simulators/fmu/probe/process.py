@@ -31,8 +31,8 @@ from hocket.model.clock import format_duration
 from hocket.simulators.fmu.isolated import describe_signal
 from hocket.simulators.fmu.live import LOGGER
 from hocket.simulators.fmu.probe import execution_checks, response_checks
-from hocket.simulators.fmu.probe.driver import Finding, Found, ProbeBench
-from hocket.simulators.fmu.recipe import Fmu
+from hocket.simulators.fmu.probe.driver import Finding, Found, Probe, ProbeBench
+from hocket.simulators.fmu.recipe import Fmu, remake_fmu
 
 CHECKS: dict[str, Callable[[ProbeBench], Found]] = {
     "loads": execution_checks.check_loading,
@@ -57,7 +57,19 @@ _CO_SIMULATION = ("variable step", "input derivatives", "output derivatives", "e
 _INTEGRATED: Found = "not declared", "hocket integrates it"
 
 
-def run_checks(bench: ProbeBench, names: Sequence[str]) -> Iterator[Finding]:
+def probe(model: Fmu, *, here: bool = False) -> Probe:
+    """Put an FMU to the test; with `here` in this process, which it may take down.
+
+    Each check may take the `time_limit` of the model. Raises ScenarioError if it has no binary for this
+    platform.
+    """
+    _ = model.binary
+    plain, names = remake_fmu(model, isolate=False), tuple(CHECKS)
+    found = _run_checks(ProbeBench(plain), names) if here else _probe_in_process(plain, names)
+    return Probe(str(model.file), tuple(found))
+
+
+def _run_checks(bench: ProbeBench, names: Sequence[str]) -> Iterator[Finding]:
     dead = ""
     for name in names:
         if dead:
@@ -108,7 +120,7 @@ _OPENING = 60.0
 """Seconds that the other process may take to come up."""
 
 
-def probe_in_process(model: Fmu, names: tuple[str, ...]) -> Iterator[Finding]:
+def _probe_in_process(model: Fmu, names: tuple[str, ...]) -> Iterator[Finding]:
     """Yield the findings of other processes: after a crash the next one goes on with the next check."""
     left, late = names, 0
     failed: set[str] = set()
@@ -229,7 +241,7 @@ def serve(folder: str) -> None:
             bench.rollbacks = "rollback" not in failed
             importlib.import_module(f"hocket.simulators.fmu.{'exchange' if model.exchange else 'live'}")
             tell("")  # from here on time is the FMU's
-            for finding in run_checks(bench, names):
+            for finding in _run_checks(bench, names):
                 tell(json.dumps(asdict(finding)))
         except Exception:
             tell(json.dumps({"internal": traceback.format_exc()}))
