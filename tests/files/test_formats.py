@@ -123,7 +123,10 @@ def test_a_file_that_is_not_there(tmp_path, monkeypatch, name):
 
 def test_what_is_no_scenario(tmp_path):
     (tmp_path / "notes.txt").write_text("milk")
-    for path, what in ((tmp_path / "notes.txt", "`notes.txt` is no scenario"), (tmp_path, "is a folder")):
+    for path, what in (
+        (tmp_path / "notes.txt", "`notes.txt` is neither a scenario nor an FMU"),
+        (tmp_path, "is a folder"),
+    ):
         with pytest.raises(FileError, match=what) as caught:
             hk.read(path)
         assert ".toml, .ssp, .ssd or .fmu" in str(caught.value)

@@ -40,7 +40,7 @@ def test_links_of_some_pairs_are_kept():
     ('lab = ["right"]', "lab = []", "[hosts]", "`lab` has no models"),
     ("bandwidth = 1e6", "bandwidth = 0", "link =", "above 0"),
     ('latency = "2 ms"', 'latency = "soon"', "link =", "a duration"),
-    ('latency = "2 ms"', 'latency = "-1 ms"', "link =", "a latency of -1"),
+    ('latency = "2 ms"', 'latency = "-1 ms"', "link =", "`latency` cannot be '-1 ms'"),
     ("bandwidth", "bandwith", "link =", "did you mean `bandwidth`"),
     ("link = {", 'links = { "plant" = {} }\nlink = {', "links =", "two hosts"),
 ])  # fmt: skip

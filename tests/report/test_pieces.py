@@ -189,7 +189,7 @@ def test_a_check_that_fails_does_not_lose_the_page(tmp_path, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("by <zero>")
 
-    monkeypatch.setattr("hocket.report.evidence.check", broken)
+    monkeypatch.setattr("hocket.report.page.check", broken)
     page = report_page(made)
     assert "the coupling could not be judged: ZeroDivisionError: by &lt;zero&gt;" in page
     assert 'id="timeline"' in page

@@ -48,7 +48,7 @@ def capabilities(
     probe: Annotated[
         bool, flag("--probe", "Open models to see which outputs have direct feedthrough.")
     ] = False,
-    everything: Annotated[bool, flag("--all", "All columns.")] = False,
+    everything: Annotated[bool, flag("--all", "Show all columns.")] = False,
     as_json: options.Json = None,
     connect: options.Connect = None,
 ) -> None:

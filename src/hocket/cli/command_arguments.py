@@ -19,9 +19,8 @@ from typing import Any
 import hocket
 from hocket.cli.options import InterfaceChoice
 from hocket.errors import Fault, Place, ScenarioError, suggest_nearest
-from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS
+from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS, KindFamily
 from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
-from hocket.files.toml.table_kinds import KindFamily
 from hocket.model.clock import format_duration, seconds
 from hocket.model.composite import Composite, levels
 from hocket.model.experiment import Experiment

@@ -247,7 +247,7 @@ _STYLES = {"true": "green", "false": "bold red", "not declared": "dim", "untried
 def probe(
     file: Annotated[Path, argument("FMU", "An FMU.")],
     interface: Annotated[str, option("NAME", "co-simulation or model-exchange, if it has both.")] = "auto",
-    time_limit: Annotated[str, option("TIME", "What a check may take.")] = "60 s",
+    time_limit: Annotated[str, option("TIME", "The longest time of a check.")] = "60 s",
     here: Annotated[bool, flag("--here", "In this process: a crash of the FMU ends it.")] = False,
 ) -> None:
     """Load an FMU, step it, and check that what it declares is true.

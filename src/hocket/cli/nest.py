@@ -48,10 +48,10 @@ def nest(
 ) -> None:
     """Propose levels for a flat scenario: which simulators exchange more often, does it pay?
 
-    Each connection is weighed by what it does to the error and to growth; simulators that are strongly
-    connected become a level with steps of its own. Everything is judged by the very plan that would be run,
-    nothing is run, and a hierarchy is proposed only if it is better than the flat scenario with the same
-    number of exchanges. Where none is, what helps instead is told.
+    The strength of each connection is its part of the error and of the growth rate; simulators that are
+    strongly coupled become a level with steps of its own. Every candidate is judged by the plan that would
+    be run; nothing is run. A hierarchy is proposed only if it is better than the flat scenario with the same
+    number of exchanges. Where none is, the answer says what helps instead.
 
     With --out the exit code is 1 if there is nothing better to write.
 

@@ -49,12 +49,10 @@ Start = Annotated[str | None, option("TIME", "When to start.")]
 Step = Annotated[str | None, option("TIME", 'The macro step, as "10 ms".')]
 Algorithm = Annotated[
     list[str] | None,
-    option(
-        "NAME", "In place of the file's: gauss-seidel, 'iterate(tolerance=1e-6)', of a level axle=jacobi."
-    ),
+    option("NAME", "The algorithm: gauss-seidel, 'iterate(tolerance=1e-6)'; of a level inside: axle=jacobi."),
 ]
 Extrapolation = Annotated[
-    list[str] | None, option("NAME", "In place of the file's: linear, of a level axle=quadratic.")
+    list[str] | None, option("NAME", "The extrapolation: linear; of a level inside: axle=quadratic.")
 ]
 Every = Annotated[str | None, option("TIME", 'Time between rows; "micro": micro steps too.')]
 Record = Annotated[list[str] | None, option("PATTERN", 'Ports to keep, as "axle.*"; may be repeated.')]
@@ -63,25 +61,32 @@ Ledger = Annotated[
 ]
 Csv = Annotated[Path | None, option("FILE", "Then write what was recorded.")]
 Json = Annotated[Path | None, option("FILE", "Write everything as JSON; -: print it instead.", "--json")]
-AllRows = Annotated[bool, flag("--all", "All rows of the tables.")]
+AllRows = Annotated[bool, flag("--all", "Show all rows of the tables.")]
 Connect = Annotated[
     list[str] | None, option("IN=OUT", "Connect FMUs: b.u=a.y; may be repeated.", panel=FMU_PANEL)
 ]
 Set = Annotated[
     list[str] | None,
-    option("NAME=VALUE", "A parameter or start value: k=20, of several a.k=20.", "--set", panel=FMU_PANEL),
+    option(
+        "NAME=VALUE",
+        "A parameter or start value: k=20; of one model of several: a.k=20.",
+        "--set",
+        panel=FMU_PANEL,
+    ),
 ]
 Observe = Annotated[
     list[str] | None, option("NAME", "Record a variable that is not an output: h, a.h.", panel=FMU_PANEL)
 ]
 Interfaces = Annotated[
-    InterfaceChoice | None, option("NAME", "co-simulation or model-exchange.", "--interface", panel=FMU_PANEL)
+    InterfaceChoice | None,
+    option("NAME", "The interface of FMUs: co-simulation or model-exchange.", "--interface", panel=FMU_PANEL),
 ]
-Isolate = Annotated[bool, flag("--isolate", "Each in a process of its own.", FMU_PANEL)]
+Isolate = Annotated[bool, flag("--isolate", "Run each FMU in a process of its own.", FMU_PANEL)]
 TimeLimit = Annotated[
-    str | None, option("TIME", "What a call may take, if not 60 s; each is isolated.", panel=FMU_PANEL)
+    str | None,
+    option("TIME", "The longest time of a call, if not 60 s; each FMU is isolated.", panel=FMU_PANEL),
 ]
-Log = Annotated[bool, flag("--log", "Show all that they log, not warnings only.", FMU_PANEL)]
+Log = Annotated[bool, flag("--log", "Show all that FMUs log, not warnings only.", FMU_PANEL)]
 
 IN_FOLDER = Path(".")
 """What `--plot` alone means: a picture in the folder of the run."""

@@ -59,7 +59,7 @@ def run(
     engine: Annotated[
         EngineChoice, option("NAME", "native, or interpreter: slow, the same numbers.")
     ] = EngineChoice.native,
-    threads: Annotated[int | None, option("N", "If not as many as pay off.", min=1)] = None,
+    threads: Annotated[int | None, option("N", "Threads, if not as many as pay off.", min=1)] = None,
     trust: Annotated[bool, flag("--trust", "Estimate the global error, by two more runs.")] = False,
     quiet: Annotated[bool, flag("--quiet", "Print the folder of the run only.")] = False,
     plot: Annotated[Path | None, option("[PNG]", "Then draw it; alone: in the folder of the run.")] = None,

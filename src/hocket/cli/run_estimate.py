@@ -117,8 +117,8 @@ ARCHIVES = ("SystemStructure.ssd", "modelDescription.xml")
 FilesOrRun = Annotated[
     list[Path], argument("FILE", "A scenario (.toml, .ssp), FMUs, or the folder of a run.")
 ]
-Quick = Annotated[bool, flag("--quick", "Without running it again.", PANEL)]
-Again = Annotated[bool, flag("--again", "Though the folder has an estimate.", PANEL)]
+Quick = Annotated[bool, flag("--quick", "Estimate without running it again.", PANEL)]
+Again = Annotated[bool, flag("--again", "Estimate anew, though the folder has an estimate.", PANEL)]
 
 
 def is_run(files: list[Path]) -> bool:

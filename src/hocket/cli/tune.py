@@ -207,20 +207,20 @@ def tune(
         list[str] | None,
         option(
             "NAME",
-            "What counts: error, work, rho, delta, relative, radius, exchanges, steps, time, messages, "
+            "An objective: error, work, rho, delta, relative, radius, exchanges, steps, time, messages, "
             "step, measured, seconds; of some only error:*.x, radius:one; or file.py:function; may be "
             "repeated. Left out: error and work.",
         ),
     ] = None,
     limit: Annotated[
-        list[str] | None, option("NAME=VALUE", "What may not be passed: rho=1, work=2; may be repeated.")
+        list[str] | None, option("NAME=VALUE", "A bound of an objective: rho=1, work=2; may be repeated.")
     ] = None,
     stop: options.Stop = None,
     search: Annotated[str, option("HOW", "auto, all, or genetic.")] = "auto",
-    budget: Annotated[int, option("N", "Couplings that a genetic search judges.", min=1)] = 2000,
-    seed: Annotated[int, option("N", "Of the genetic search.", min=0)] = 1,
+    budget: Annotated[int, option("N", "Candidates that a genetic search judges.", min=1)] = 2000,
+    seed: Annotated[int, option("N", "The seed of the genetic search.", min=0)] = 1,
     workers: Annotated[int | None, option("N", "Processes, if not one per core.", min=1)] = None,
-    dask: Annotated[str | None, option("ADDRESS", "Of a Dask scheduler: tcp://...")] = None,
+    dask: Annotated[str | None, option("ADDRESS", "The address of a Dask scheduler: tcp://...")] = None,
     folder: Annotated[
         Path | None, option("DIR", "Keeps what was judged: a search that was stopped goes on there.")
     ] = None,
@@ -228,16 +228,18 @@ def tune(
     out: Annotated[
         Path | None, option("FILE", "Where to; left out: car.tuned.toml. Without --apply the proposal.")
     ] = None,
-    verify: Annotated[bool, flag("--verify", "Run now and the proposal, or ROW; compare.")] = False,
+    verify: Annotated[
+        bool, flag("--verify", "Run the present coupling and the proposal, or ROW; compare.")
+    ] = False,
     plot: Annotated[Path | None, option("FILE", "Draw the front (.png, .svg, .pdf).")] = None,
     page: Annotated[Path | None, option("FILE", "Write a page of the front (.html).")] = None,
     everything: Annotated[bool, flag("--all", "All rows of the front.")] = False,
     as_json: options.Json = None,
-    quiet: Annotated[bool, option("", "No progress.", "--quiet", "-q")] = False,
+    quiet: Annotated[bool, option("", "Show no progress.", "--quiet", "-q")] = False,
 ) -> None:
     """Find the best coupling before anything is run: steps, algorithm, order, extrapolation.
 
-    Prints the couplings that no other beats in all that counts, proposes one, and shows the lines to change.
+    Prints the Pareto front of the candidates, proposes one of them, and shows the lines to change.
     Ctrl-C ends the search and shows what was found so far; with --folder the same command goes on there.
 
     Examples:

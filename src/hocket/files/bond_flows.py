@@ -57,8 +57,8 @@ class BondFlow:
     unit: str
     seconds: float
     """The length of the run."""
-    swings: bool = False
-    """What is gained was lost again, over and over, as far as it was recorded."""
+    oscillates: bool = False
+    """What is gained is lost again, over and over, as far as it was recorded."""
     moved: float = 0.0
     """The energy that went through, whichever way; zero: not known."""
 
@@ -85,7 +85,7 @@ class BondFlow:
         """What the bond does with energy."""
         if self.share <= KEEPS:
             return "conserves"
-        if self.swings:
+        if self.oscillates:
             return "oscillates"
         return "loses" if self.gained < 0.0 else "gains"
 
@@ -195,18 +195,18 @@ class BondFlows:
     def verdict(self) -> Iterator[str]:
         """Yield what it comes to, in words."""
         wrong = [each for each in self.bonds if each.verdict_word in ("gains", "loses")]
-        swings = [each for each in self.bonds if each.verdict_word == "oscillates"]
+        oscillating = [each for each in self.bonds if each.verdict_word == "oscillates"]
         for word in ("gains", "loses"):
             alike = [each for each in wrong if each.verdict_word == word]
             if alike:
                 worst = alike[0]
                 others = f"; {len(alike) - 1} more {word[:-1]} too" if len(alike) > 1 else ""
                 yield f"energy residual: the bond `{worst.bond}` {worst.gain_text}{others}"
-        if swings:
-            others = f"; {len(swings) - 1} more do so too" if len(swings) > 1 else ""
-            name = f"that of the bond `{swings[0].bond}`"
+        if oscillating:
+            others = f"; {len(oscillating) - 1} more do so too" if len(oscillating) > 1 else ""
+            name = f"that of the bond `{oscillating[0].bond}`"
             yield f"energy residual: {name} oscillates, what is gained is lost again{others}"
-        if self.bonds and not wrong and not swings:
+        if self.bonds and not wrong and not oscillating:
             every = {1: "the bond conserves", 2: "both bonds conserve"}
             which = every.get(len(self.bonds), f"all {len(self.bonds)} bonds conserve")
             yield f"energy residual: {which} energy, to {Share(KEEPS)}"
@@ -246,7 +246,7 @@ def read_bond_flows(run: Run) -> BondFlows:
             float(facts["gained"]),
             str(facts["unit"]),
             float(reached) - float(start),
-            _energy_swings(run, bond),
+            _residual_oscillates(run, bond),
             float(facts.get("moved", 0.0)),
         )
         for bond, facts in (run.info.get("bonds") or {}).items()
@@ -262,7 +262,7 @@ def read_bond_flows(run: Run) -> BondFlows:
     return BondFlows(run.name, tuple(found), tuple(run[account] for account in kept), tuple(stored))
 
 
-def _energy_swings(run: Run, bond: str) -> bool:
+def _residual_oscillates(run: Run, bond: str) -> bool:
     """Return whether what was gained was lost again: late in the run little is left, not only at its end."""
     account = f"{bond}.gained"
     if account not in run:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 SHOWN = 6
-"""Ports in a picture of a trust, the worst ones."""
+"""Ports in a picture of an estimate, the worst ones."""
 
 
 def _draw_defect_bars(gaps: Sequence[InputDefect], path: Path | str | None) -> Any:
@@ -50,19 +50,19 @@ def _draw_defect_bars(gaps: Sequence[InputDefect], path: Path | str | None) -> A
     return save_figure(figure, path)
 
 
-def add_bands(figure: Figure, series: Sequence[Series], trust: ErrorEstimate) -> int:
+def add_bands(figure: Figure, series: Sequence[Series], estimate: ErrorEstimate) -> int:
     """Fill the bands around series that `draw_series` drew in a figure, one axes per unit; count them."""
     axes = dict(zip(dict.fromkeys(each.unit for each in series), figure.axes, strict=False))
     numbers: dict[str, int] = {}
     found = 0
     for each in series:
         number = numbers[each.unit] = numbers.get(each.unit, -1) + 1
-        if each.name in trust:
+        if each.name in estimate:
             place = axes[each.unit]
-            fill_band(place, trust[each.name], str(place.lines[number].get_color()))
+            fill_band(place, estimate[each.name], str(place.lines[number].get_color()))
             found += 1
     if found:
-        words = "with its estimated error" + (", not reliable" if trust.doubts else "")
+        words = "with its estimated error" + (", not reliable" if estimate.doubts else "")
         set_axes_title(figure.axes[0], f"{figure.axes[0].get_title(loc='left')}, {words}")
     return found
 
@@ -228,23 +228,17 @@ class ErrorEstimate:
     def _error_lines(self) -> Iterator[str]:
         if self.ports:
             worst = self.ports[0]
-            unit = f" {worst.run.unit}" if worst.run.unit else ""
             belief = ", not reliable" if self.doubts else ""
-            yield (
-                f"estimated global error{belief}: {Share(worst.relative):.2g} of peak, "
-                f"{worst.largest:.2g}{unit} in `{worst.port}`, at {format_time(worst.at)} s"
-            )
+            size = _describe_error(worst, worst.run.unit)
+            yield f"estimated global error{belief}: {size} in `{worst.port}`, at {format_time(worst.at)} s"
             if worst.relative >= WRONG:
                 yield f"the result is wrong: the global error exceeds {Share(WRONG):.0f} of peak"
         else:
             yield "not judged: there is no estimate of the global error"
         if self.gaps:
             gap = self.gaps[0]
-            unit = f" {gap.unit}" if gap.unit else ""
-            yield (
-                f"largest connection defect: {Share(gap.relative):.2g} of peak, {gap.largest:.2g}{unit} "
-                f"between input `{gap.input}` and output `{gap.output}`, at {format_time(gap.at)} s"
-            )
+            ends = f"between input `{gap.input}` and output `{gap.output}`, at {format_time(gap.at)} s"
+            yield f"largest connection defect: {_describe_error(gap, gap.unit)} {ends}"
 
     def _reliability_lines(self) -> Iterator[str]:
         for doubt in self.doubts:
@@ -284,13 +278,17 @@ class ErrorEstimate:
         return save_figure(figure, path)
 
 
+def _describe_error(each: PortEstimate | InputDefect, unit: str) -> str:
+    return f"{Share(each.relative):.2g} of peak, {each.largest:.2g} {unit}".rstrip()
+
+
 MARK, FORMAT = "hocket_trust", 1
 _BROKEN = (KeyError, TypeError, ValueError, AttributeError, OSError, pa.ArrowException)
 _LISTS = ("t", "value", "error")
 
 
-def write_estimate(folder: Path | str, trust: ErrorEstimate) -> None:
-    """Keep a trust in a run folder; one that is there is replaced.
+def write_estimate(folder: Path | str, estimate: ErrorEstimate) -> None:
+    """Keep an estimate in a run folder; one that is there is replaced.
 
     trust.json is written last and removed first, so that it never speaks of other bands than its own.
     """
@@ -298,28 +296,28 @@ def write_estimate(folder: Path | str, trust: ErrorEstimate) -> None:
     facts = {
         MARK: FORMAT,
         "begun": _run_identity(place),
-        "method": trust.method,
-        "predicted order": trust.predicted,
-        "doubts": trust.doubts,
-        "unseen": trust.unseen,
-        "runs": trust.runs,
+        "method": estimate.method,
+        "predicted order": estimate.predicted,
+        "doubts": estimate.doubts,
+        "unseen": estimate.unseen,
+        "runs": estimate.runs,
         "ports": [
             {"port": each.port, "unit": each.run.unit, "order": _json_number(each.order)}
             | {"largest": _json_number(each.largest), "relative": _json_number(each.relative)}
             | {"rounding": each.rounding}
-            for each in trust.ports
+            for each in estimate.ports
         ],
-        "gaps": [{name: _json_number(value) for name, value in asdict(gap).items()} for gap in trust.gaps],
+        "gaps": [{name: _json_number(value) for name, value in asdict(gap).items()} for gap in estimate.gaps],
     }
     try:
         (place / TRUST).unlink(missing_ok=True)
     except OSError as error:
         raise write_error(place / TRUST, error) from error
     columns = {
-        "port": pa.array([each.port for each in trust.ports], pa.string()),
-        "t": _list_column(each.run.t for each in trust.ports),
-        "value": _list_column(each.run.values for each in trust.ports),
-        "error": _list_column(each.error for each in trust.ports),
+        "port": pa.array([each.port for each in estimate.ports], pa.string()),
+        "t": _list_column(each.run.t for each in estimate.ports),
+        "value": _list_column(each.run.values for each in estimate.ports),
+        "error": _list_column(each.error for each in estimate.ports),
     }
     table = pa.table(columns)
     with replace_file(place / BANDS) as file, pa.ipc.new_file(file, table.schema) as arrow:

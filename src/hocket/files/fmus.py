@@ -143,44 +143,40 @@ def resource_folder(file: Path) -> Path:
 
 def with_resources(experiment: Experiment, file: Path) -> Experiment:
     """Return the experiment with FMUs out of archives copied to the resources of a file; raises FileError."""
-    copies = _FmuCopies(resource_folder(file.absolute()))
-    composite: Composite = copies.move_fmus(experiment.composite)
-    return replace(experiment, composite=composite) if copies.names else experiment
+    copies: dict[Path, str] = {}
+    composite = _move_fmus(experiment.composite, resource_folder(file.absolute()), copies)
+    return replace(experiment, composite=composite) if copies else experiment
 
 
-class _FmuCopies:
-    """The FMUs in a folder."""
+def _move_fmus(model: Any, folder: Path, copies: dict[Path, str]) -> Any:
+    """Return a model whose FMUs are in the folder, and no longer in the cache.
 
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self.names: dict[Path, str] = {}
-        """In the folder, by what they are copies of."""
+    `copies` has the names in the folder, by what they are copies of.
+    """
+    if isinstance(model, Composite):
+        models = {name: _move_fmus(inner, folder, copies) for name, inner in model.scenario.models.items()}
+        return model.with_scenario(model.scenario.with_models(models))
+    if is_emulation(model) or isinstance(model, Timed):
+        wrapper: Any = model
+        return replace(wrapper, model=_move_fmus(wrapper.model, folder, copies))
+    if not isinstance(model, Fmu) or not model.file.is_relative_to(cache_folder()):
+        return model
+    if model.file not in copies:
+        used = {Path(name).stem for name in copies.values()}
+        copies[model.file] = f"{free_name(model.file.stem, used)}{model.file.suffix}"
+        _copy_fmu(model.file, folder / copies[model.file])
+    made = copy.copy(model)
+    object.__setattr__(made, "path", f"{folder.name}/{copies[model.file]}")
+    object.__setattr__(made, "folder", str(folder.parent))
+    return made
 
-    def move_fmus(self, model: Any) -> Any:
-        """Return a model whose FMUs are in the folder, and no longer in the cache."""
-        if isinstance(model, Composite):
-            models = {name: self.move_fmus(inner) for name, inner in model.scenario.models.items()}
-            return model.with_scenario(model.scenario.with_models(models))
-        if is_emulation(model) or isinstance(model, Timed):
-            wrapper: Any = model
-            return replace(wrapper, model=self.move_fmus(wrapper.model))
-        if not isinstance(model, Fmu) or not model.file.is_relative_to(cache_folder()):
-            return model
-        made = copy.copy(model)
-        object.__setattr__(made, "path", f"{self.folder.name}/{self._copy_file(model.file)}")
-        object.__setattr__(made, "folder", str(self.folder.parent))
-        return made
 
-    def _copy_file(self, file: Path) -> str:
-        if file not in self.names:
-            used = {Path(name).stem for name in self.names.values()}
-            name = self.names[file] = f"{free_name(file.stem, used)}{file.suffix}"
-            try:
-                self.folder.mkdir(exist_ok=True)
-                if file.is_dir():
-                    shutil.copytree(file, self.folder / name, dirs_exist_ok=True)
-                else:
-                    shutil.copyfile(file, self.folder / name)
-            except OSError as error:
-                raise write_error(self.folder, error) from error
-        return self.names[file]
+def _copy_fmu(file: Path, target: Path) -> None:
+    try:
+        target.parent.mkdir(exist_ok=True)
+        if file.is_dir():
+            shutil.copytree(file, target, dirs_exist_ok=True)
+        else:
+            shutil.copyfile(file, target)
+    except OSError as error:
+        raise write_error(target.parent, error) from error

@@ -10,14 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hocket.errors import FileError, suggest_nearest
+from hocket.model.registry import load_place
 
 if TYPE_CHECKING:
     from hocket.model.composite import Composite
     from hocket.model.experiment import Experiment
 
-ENDINGS = (".toml", ".ssp", ".ssd", ".fmu")
+_READERS = {
+    ".toml": "hocket.files.toml:read",
+    ".ssp": "hocket.files.ssp:read_ssp",
+    ".ssd": "hocket.files.ssp:read_ssp",
+    ".fmu": "hocket.files.fmus:read_fmu",
+}
+_WRITERS = {".toml": "hocket.files.toml:write", ".ssp": "hocket.files.ssp:write_ssp"}
 _WHOLE = {"SystemStructure.ssd": ".ssp", "modelDescription.xml": ".fmu"}
 """What an unpacked archive is known by."""
+ENDINGS = tuple(_READERS)
 
 
 def read(path: Path | str) -> Experiment:
@@ -27,61 +35,37 @@ def read(path: Path | str) -> Experiment:
     """
     file = Path(path)
     kind = _file_kind(file)
-    if kind == ".toml":
-        from hocket.files.toml import read as read_toml
+    if kind != ".toml" and not file.exists():
+        beside = file.absolute().parent
+        names = sorted(f.name for f in beside.iterdir() if f.suffix in ENDINGS) if beside.is_dir() else []
+        hint = suggest_nearest(file.name, names)
+        raise FileError(f"there is no file `{path}`", str(path), "", hint)
+    if kind not in _READERS:
+        from hocket.files.run_folder import FACTS
 
-        return read_toml(file)
-    if not file.exists():
-        raise _missing_file(path)
-    if kind == ".fmu":
-        from hocket.files.fmus import read_fmu
-
-        return read_fmu(file)
-    if kind in (".ssp", ".ssd"):
-        from hocket.files.ssp import read_ssp
-
-        return read_ssp(file)
-    from hocket.files.run_folder import FACTS
-
-    hint = f"it holds a run: `hocket report {path}`" if (file / FACTS).is_file() else ""
-    raise FileError(_describe_unknown_file(file), str(path), _list_endings(ENDINGS), hint)
+        what = f"`{file.name}` is neither a scenario nor an FMU: its name does not say so"
+        if file.is_dir():
+            what = f"`{file.name}` is a folder, and holds no {' or '.join(_WHOLE)}"
+        hint = f"it holds a run: `hocket report {path}`" if (file / FACTS).is_file() else ""
+        raise FileError(what, str(path), _list_endings(ENDINGS), hint)
+    experiment: Experiment = load_place(_READERS[kind])(file)
+    return experiment
 
 
 def write(what: Composite | Experiment, path: Path | str) -> None:
     """Write a scenario as .toml or .ssp, so that `read` gives the same again; an SSP holds FMUs only."""
     file = Path(path)
     kind = file.suffix.lower()
-    if kind == ".toml":
-        from hocket.files.toml import write as write_toml
-
-        write_toml(what, file)
-    elif kind == ".ssp":
-        from hocket.files.ssp.package_writer import write_ssp
-
-        write_ssp(what, file)
-    else:
-        raise FileError(
-            f"`{file.name}` is no name for a scenario", str(path), _list_endings((".toml", ".ssp"))
-        )
+    if kind not in _WRITERS:
+        fault = f"`{file.name}` is not a name for a scenario"
+        raise FileError(fault, str(path), _list_endings(tuple(_WRITERS)))
+    load_place(_WRITERS[kind])(what, file)
 
 
 def _file_kind(file: Path) -> str:
     if file.is_dir():
         return next((kind for name, kind in _WHOLE.items() if (file / name).is_file()), "")
     return file.suffix.lower()
-
-
-def _missing_file(path: Path | str) -> FileError:
-    file = Path(path)
-    beside = file.absolute().parent
-    names = sorted(f.name for f in beside.iterdir() if f.suffix in ENDINGS) if beside.is_dir() else []
-    return FileError(f"there is no file `{path}`", str(path), "", suggest_nearest(file.name, names))
-
-
-def _describe_unknown_file(file: Path) -> str:
-    if file.is_dir():
-        return f"`{file.name}` is a folder, and holds no {' or '.join(_WHOLE)}"
-    return f"`{file.name}` is no scenario and no FMU: its name does not say so"
 
 
 def _list_endings(endings: tuple[str, ...]) -> str:

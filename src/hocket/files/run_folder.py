@@ -1,7 +1,7 @@
-"""The run folder, the only seam between running and looking, while it is written.
+"""The run folder, the only seam between running and looking: as it is written, and as it is looked at.
 
-In:  the scenario and the plan as text, and how the run went
-Out: run.json, scenario.toml and plan.txt beside the samples
+In:  the scenario and the plan as text, and how the run went; or a folder
+Out: run.json, scenario.toml and plan.txt beside the samples; or a Run
 """
 
 from __future__ import annotations
@@ -149,9 +149,8 @@ class Run:
         return port in self._finest
 
     def __getitem__(self, port: str) -> Series:
-        samples = self._finest_samples(port)
-        t, values = samples.read([port])
-        return Series(t, values, samples.table.units[samples.table.columns.index(port)], port)
+        t, values = self._finest_samples(port).read([port])
+        return Series(t, values, self._unit(port), port)
 
     def __repr__(self) -> str:
         blocks = [block for samples in self._samples.values() for block in samples.blocks()]
@@ -222,6 +221,10 @@ class Run:
             raise UnknownPortError(f"`{port}` was not recorded", where=str(self.path), hint=hint)
         return self._finest[port]
 
+    def _unit(self, port: str) -> str:
+        table = self._finest[port].table
+        return table.units[table.columns.index(port)]
+
     def select(self, wanted: Iterable[str] | None) -> tuple[str, ...]:
         """Return the recorded ports that names and patterns stand for; None: all."""
         if not self.ports:
@@ -246,19 +249,15 @@ class Run:
             (name,) = groups
             return self.table(name).select([self._samples[name].table.time_heading, *ports])
         read = [self._samples[name].read(group) for name, group in groups.items()]
-        times, places = np.unique(
-            np.concatenate([_number_instants(t) for t, *_ in read]), return_inverse=True
-        )
+        instants = np.concatenate([_number_instants(t) for t, *_ in read])
+        times, places = np.unique(instants, return_inverse=True)
         merged: dict[str, Array] = {}
         for group, (t, *columns) in zip(groups.values(), read, strict=True):
             here, places = places[: len(t)], places[len(t) :]
             for port, column in zip(group, columns, strict=True):
                 merged[port] = np.full(len(times), np.nan)
                 merged[port][here] = column
-        tables = [self._finest[port].table for port in ports]
-        units = tuple(
-            table.units[table.columns.index(port)] for table, port in zip(tables, ports, strict=True)
-        )
+        units = tuple(map(self._unit, ports))
         arrays = [pa.array(column) for column in (times.real, *(merged[port] for port in ports))]
         return pa.Table.from_arrays(arrays, schema=SampleTable("", ports, units).schema)
 

@@ -14,9 +14,8 @@ from typing import Any
 from hocket.coupling.wiring import Drive
 from hocket.errors import HocketError
 from hocket.files.toml.codec import MODELS
-from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS
+from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS, KindFamily
 from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
-from hocket.files.toml.table_kinds import KindFamily
 from hocket.model.bonds import Bond
 from hocket.model.clock import format_duration
 from hocket.model.composite import Orchestrator

@@ -14,7 +14,7 @@ from typing import Any
 
 from hocket.errors import Fault, ScenarioError, list_names, suggest_nearest
 from hocket.model.arguments import expect, is_positive, is_whole, set_fields
-from hocket.model.clock import Duration, seconds
+from hocket.model.clock import Duration, format_duration, seconds
 
 HEADER = 40
 """Bytes before the values of a message: those of IPv4 and TCP without options (RFC 791, RFC 9293)."""
@@ -40,7 +40,7 @@ class Link:
         except ValueError as error:
             raise ScenarioError(str(error), "latency") from None
         limited = bandwidth is None or is_positive(bandwidth)
-        expect(late >= 0, "latency", latency, "a duration, or 0")
+        expect(late >= 0, "latency", format_duration(late), "a duration, or 0")
         expect(limited, "bandwidth", bandwidth, "bytes per second, above 0")
         expect(is_whole(header), "header", header, "bytes, a whole number")
         rate = None if bandwidth is None else float(bandwidth)

@@ -147,17 +147,14 @@ def energy_control_notes(root: PlanTree) -> Iterator[str]:
             continue
         for joint in level.wiring.bonds:
             name = _bond_label(level, joint)
-            if _follows_energy(level.wiring.models[joint.given.child]):
+            giver = level.wiring.models[joint.given.child]
+            if isinstance(giver, Balanced) and giver.form == "energy":
                 yield f"{name} is balanced by energy and gains nothing: step control is blind to it"
             elif any(_is_corrected(level, account) for account in (joint.given, joint.taken)):
                 yield (
                     f"the correction of {name} hands on what the last step missed, however short the next "
                     "one is: step control by energy may find none short enough"
                 )
-
-
-def _follows_energy(model: Model) -> bool:
-    return isinstance(model, Balanced) and model.form == "energy"
 
 
 def _is_corrected(level: PlanTree, account: Account) -> bool:

@@ -1,6 +1,6 @@
 """The recorded ports over time, with their error bands, as data that the page's script draws.
 
-In:  a Story
+In:  a Run, and perhaps the estimate of its error
 Out: a section with a filter, and the data as JSON: the most telling ports first, within a size
 """
 
@@ -18,7 +18,6 @@ from hocket.files.error_estimate import ErrorEstimate, PortEstimate
 from hocket.files.plotting import Series
 from hocket.files.run_folder import Run
 from hocket.model.protocols import Array
-from hocket.report.evidence import ReportData
 from hocket.report.markup import esc, json_numbers, json_script, note, section, template
 
 Edges: TypeAlias = NDArray[np.intp]
@@ -104,12 +103,11 @@ class ChartSelection:
     """At the most, per port."""
 
 
-def ports_section(story: ReportData) -> str:
+def ports_section(run: Run, trust: ErrorEstimate | None) -> str:
     """Return the section and its data."""
-    run = story.run
     if not run.ports:
         return section("ports", "Recorded ports", note("Nothing was recorded."))
-    chosen = select_curves(run, story.trust)
+    chosen = select_curves(run, trust)
     body = _ports_note(run, chosen) + template("charts.html") + json_script(chart_data(chosen))
     return section("ports", "Recorded ports", body)
 

@@ -1,34 +1,183 @@
-"""The page put together: one HTML file, with its style and script inside.
+"""The page of a run: all it tells, gathered before a word of it is written, then put together.
 
-In:  a Run
-Out: the page as text, or written to a file
+In:  a Run, and perhaps the Experiment it came from
+Out: one HTML file, with its style and script inside
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from hocket.errors import count
+from hocket.analysis.coupling_check import Check, check
+from hocket.analysis.measure import Measure, Outcome, verdict_lines, worst_outcome
+from hocket.analysis.run_measures import run_measures
+from hocket.errors import HocketError, count
 from hocket.files.atomic_files import write_text
+from hocket.files.error_estimate import ErrorEstimate, read_estimate
 from hocket.files.run_folder import REPORT, Run
+from hocket.files.toml import loads
 from hocket.model.experiment import Experiment
+from hocket.planning.planner import plan_tree
+from hocket.planning.tree import PlanTree
 from hocket.report.charts import ports_section
-from hocket.report.evidence import ReportData, gather_report_data, tables_section, verdict_section
 from hocket.report.level_boxes import levels_section
 from hocket.report.markup import (
+    Tone,
     bullets,
+    card_section,
     esc,
     format_number,
     html_page,
+    html_table,
     note,
     page_footer,
     page_header,
     section,
+    verdict_card,
 )
 from hocket.report.timeline import timeline_section
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False)
+class ReportData:
+    """A run and what is known of it. Each `no_...` says why its fellow is missing."""
+
+    run: Run
+    design: PlanTree | None
+    no_design: str
+    check: Check | None
+    no_check: str
+    trust: ErrorEstimate | None
+    no_trust: str
+    after: tuple[Measure, ...]
+    """What is said about the run itself."""
+    plan_text: str
+    scenario_text: str
+    """Both as they were kept."""
+
+
+def gather_report_data(run: Run, experiment: Experiment | None = None) -> ReportData:
+    """Return what there is to tell; nothing that fails on the way loses the rest."""
+    plan_text, _ = _attempt("no plan", lambda: run.plan_text)
+    scenario_text, _ = _attempt("no scenario", lambda: run.scenario_text)
+
+    def plan_again() -> tuple[Experiment, PlanTree]:
+        meant = experiment or loads(scenario_text or "")
+        return meant, plan_tree(meant.composite)
+
+    planned, no_design = _attempt("the scenario kept in the run folder cannot be read again", plan_again)
+    found, no_check = None, no_design
+    if planned is not None:
+        meant, _ = planned
+        found, no_check = _attempt("the coupling could not be judged", lambda: check(meant))
+    trust, no_trust = _attempt(
+        "the estimate kept in the run folder cannot be read", lambda: read_estimate(run.path)
+    )
+    return ReportData(
+        run,
+        planned[1] if planned else None,
+        no_design,
+        found,
+        no_check,
+        trust,
+        no_trust,
+        run_measures(run, trust),
+        plan_text or "",
+        scenario_text or "",
+    )
+
+
+def _attempt(failure: str, work: Callable[[], Result]) -> tuple[Result | None, str]:
+    """Return what some work gives, or why nothing: code that a scenario names may fail in any way."""
+    try:
+        return work(), ""
+    except HocketError as error:
+        more = f" (and {len(error.faults) - 1} more)" if len(error.faults) > 1 else ""
+        return None, f"{failure}: {error.faults[0].what}{more}"
+    except Exception as error:
+        return None, f"{failure}: {type(error).__name__}: {error}"
+
+
+MOST = 12
+"""Rows of a table that are seen at once."""
+
+
+def tables_section(story: ReportData) -> str:
+    """Return a table for each measure; empty if nothing was judged."""
+    pieces = "".join(map(_measure_table, (*story.after, *(story.check.measures if story.check else ()))))
+    return section("tables", "Measures", f'<div class="tables">{pieces}</div>' if pieces else "")
+
+
+def _measure_table(measure: Measure) -> str:
+    rows, notes = measure.rows(), measure.notes()
+    if not rows and not notes:
+        return ""
+    said = "".join(map(note, notes))
+    return f"<figure><figcaption>{esc(measure.title)}</figcaption>{html_table(rows, MOST)}{said}</figure>"
+
+
+TONES: dict[Outcome, Tone] = {
+    Outcome.GOOD: "ok",
+    Outcome.CAUTION: "warn",
+    Outcome.NOT_JUDGED: "warn",
+    Outcome.UNRELIABLE: "warn",
+    Outcome.BAD: "bad",
+}
+
+
+def verdict_section(story: ReportData) -> str:
+    """Return the cards at the top of the page."""
+    cards = (run_card(story.run), check_card(story), estimate_card(story))
+    return card_section("verdict", cards)
+
+
+def run_card(run: Run) -> str:
+    """Return the card of the run itself; an error is told in full."""
+    tones: dict[str, Tone] = {"finished": "ok", "failed": "bad", "killed": "bad"}
+    info = run.info
+    reached, stop = info.get("reached"), info.get("stop")
+    far = ""
+    if isinstance(reached, (int, float)) and isinstance(stop, (int, float)):
+        far = f" at {reached:g} s" if run.status == "finished" else f" at {reached:g} of {stop:g} s"
+    error = str(info.get("error") or "")
+    told = f'<pre class="error">{esc(error)}</pre>' if error else ""
+    lines = {
+        "killed": ["its process ended without a word; every block of rows that was written is here"],
+        "stopped": ["it was stopped before its end; every row so far is here"],
+        "running": ["it is still running: this page shows the rows that there were"],
+        "failed": [] if error else ["it left no message"],
+    }.get(run.status, [])
+    tone = tones.get(run.status, "warn")
+    return verdict_card("The run", tone, f"{run.status}{far}", lines, told, wide=tone != "ok")
+
+
+def check_card(story: ReportData) -> str:
+    """Return the card of `hocket check`."""
+    title, found = "Before the run: is the coupling stable?", story.check
+    if found is None:
+        return verdict_card(title, "none", "not judged", [story.no_check])
+    first, *rest = found.verdict() or ["nothing to judge"]
+    return verdict_card(title, TONES[found.outcome], first, rest)
+
+
+def estimate_card(story: ReportData) -> str:
+    """Return the card of what is known after the run."""
+    title, trust, lines = "After the run: how large is the error?", story.trust, verdict_lines(story.after)
+    if trust is None:
+        how = f"`hocket check {shlex.quote(story.run.path.name)}` estimates it from runs with shorter steps"
+        return verdict_card(title, "none", "not estimated", [story.no_trust or how, *lines])
+    tone = TONES[worst_outcome(story.after)] if trust.ports else "none"
+    return verdict_card(
+        title, tone, lines[0], [*lines[1:], f"method: {trust.method}, {count(len(trust.ports), 'port')}"]
+    )
 
 
 def run_header(run: Run) -> str:
@@ -121,7 +270,7 @@ def report_page(run: Run, experiment: Experiment | None = None) -> str:
     parts = (
         run_header(run),
         verdict_section(story),
-        ports_section(story),
+        ports_section(run, story.trust),
         *_coupling_sections(story),
         tables_section(story),
         notes_section(run),
@@ -134,14 +283,13 @@ def report_page(run: Run, experiment: Experiment | None = None) -> str:
 
 def _coupling_sections(story: ReportData) -> Iterator[str]:
     levels, timeline = "Levels and connections", "One macro step, as planned"
-    if story.design is None:
+    design = story.design
+    if design is None:
         yield section("levels", levels, note(story.no_design))
         return
     for name, title, draw in (("levels", levels, levels_section), ("timeline", timeline, timeline_section)):
-        try:
-            yield draw(story.design, story.run.name)
-        except Exception as error:  # a picture that fails must not take the page with it
-            yield section(name, title, note(f"This could not be drawn: {type(error).__name__}: {error}"))
+        drawn, why = _attempt("This could not be drawn", partial(draw, design, story.run.name))
+        yield drawn if drawn is not None else section(name, title, note(why))
 
 
 def _text_sections(story: ReportData) -> tuple[str, ...]:

@@ -16,13 +16,12 @@ from hocket.files.fmus import StepWish, default_step
 from hocket.files.ssp.annotation import read_annotation
 from hocket.files.ssp.assignments import assign_values
 from hocket.files.ssp.directions import direct_connections
-from hocket.files.ssp.document import SystemReader, read_document
+from hocket.files.ssp.document import Component, Document, System, SystemReader, read_document
 from hocket.files.ssp.level_builder import LevelBuilder
 from hocket.files.ssp.package import ImportFindings, open_package
-from hocket.files.ssp.package_writer import write_ssp
-from hocket.files.ssp.parts import Component, Document, System
 from hocket.files.ssp.unit_definitions import AffineMap
 from hocket.files.ssp.vocabulary import DEFAULT
+from hocket.files.ssp.writer import write_ssp
 from hocket.model.clock import format_duration, seconds
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment

@@ -1,6 +1,6 @@
 """Which variable takes which value: names as `system.component.parameter`, higher levels over lower ones.
 
-In:  the Settings of the bindings at every level
+In:  the settings of the bindings at every level
 Out: the values of each component's variables and of each system's connectors
 """
 
@@ -9,15 +9,19 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from hocket.errors import list_names
 from hocket.files.ssp.connection_ports import find_owning_variable
+from hocket.files.ssp.document import Component, System, SystemElement
 from hocket.files.ssp.parameter_values import ParameterSetting
-from hocket.files.ssp.parts import Component, System, SystemElement
 from hocket.files.ssp.unit_definitions import NamedUnit, fmu_unit
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import WHOLE, FmuVariable
+
+Settings: TypeAlias = Mapping[str, ParameterSetting]
+"""By the names in an element."""
 
 
 def assign_values(system: System) -> None:
@@ -27,7 +31,7 @@ def assign_values(system: System) -> None:
         system.node.note(note)
 
 
-def _assign_to_system(system: System, given: Mapping[str, ParameterSetting]) -> None:
+def _assign_to_system(system: System, given: Settings) -> None:
     merged = _merge_settings(system.bindings, given)
     for name, connector in system.connectors.items():
         if name in merged:
@@ -37,11 +41,12 @@ def _assign_to_system(system: System, given: Mapping[str, ParameterSetting]) -> 
     for wire in system.wires:
         source, target = wire.source.connector, wire.target
         if wire.constant and target.element is not None and source in system.values:
-            down[target.element][target.connector] = system.settings[source].pass_through(
-                system.values[source],
-                system.connectors[source].unit,
-                wire.link.transformation,
-                wire.link.suppress,
+            down[target.element][target.connector] = replace(
+                system.settings[source],
+                value=system.values[source],
+                unit=system.connectors[source].unit,
+                transformation=wire.link.transformation,
+                suppress=wire.link.suppress,
             )
     for part in system.parts.values():
         if isinstance(part, System):
@@ -50,9 +55,7 @@ def _assign_to_system(system: System, given: Mapping[str, ParameterSetting]) -> 
             _assign_to_component(part, part.fmu, _merge_settings(part.bindings, down[part.name]))
 
 
-def _settings_by_element(
-    system: System, merged: Mapping[str, ParameterSetting]
-) -> dict[str, dict[str, ParameterSetting]]:
+def _settings_by_element(system: System, merged: Settings) -> dict[str, dict[str, ParameterSetting]]:
     """Return what is for each element, by the names in it; an element's own name may have dots."""
     down: dict[str, dict[str, ParameterSetting]] = {name: {} for name in system.parts}
     for name, setting in merged.items():
@@ -64,19 +67,17 @@ def _settings_by_element(
     return down
 
 
-def _merge_settings(
-    own: Iterable[tuple[str, ParameterSetting]], given: Mapping[str, ParameterSetting]
-) -> dict[str, ParameterSetting]:
+def _merge_settings(own: Iterable[tuple[str, ParameterSetting]], given: Settings) -> Settings:
     """Return what counts by name: what is given from above, else the last of an element's own bindings."""
     merged: dict[str, ParameterSetting] = {}
     for name, setting in (*own, *given.items()):
         if name in merged:
-            merged[name].parameter.used = True  # overruled, which is no reason for a note
+            merged[name].parameter.used = True  # overruled: nothing to note
         merged[name] = setting
     return merged
 
 
-def _assign_to_component(component: Component, fmu: Fmu, given: Mapping[str, ParameterSetting]) -> None:
+def _assign_to_component(component: Component, fmu: Fmu, given: Settings) -> None:
     calculated = []
     for name, setting in given.items():
         found = find_owning_variable(component, name)

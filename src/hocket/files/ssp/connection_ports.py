@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
+from hocket.files.ssp.document import Component, ConnectionEnd, Connector, DirectedConnection, System
 from hocket.files.ssp.parameter_values import REALS, WHOLES
-from hocket.files.ssp.parts import Component, ConnectionEnd, Connector, DirectedConnection, System
 from hocket.files.ssp.unit_definitions import IDENTITY, NamedUnit, fmu_unit, recognised_name, unit_conversion
 from hocket.files.ssp.vocabulary import flatten_array
 from hocket.model.ports import Port, PortType

@@ -1,93 +1,73 @@
 """Which end of a connection is the source: asked of the FMUs, then of the kinds that the SSD gives.
 
-In:  the Links of a system, with the parts they connect
-Out: its Wires; what cannot be a connection is noted
+In:  the connections of a system, with the elements they connect
+Out: its connections with their directions; what cannot be a connection is noted
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from hocket.errors import suggest_nearest
 from hocket.files.ssp.connection_ports import find_owning_variable, find_variable
-from hocket.files.ssp.parameter_values import NONE
-from hocket.files.ssp.parts import (
+from hocket.files.ssp.document import (
     Component,
     ConnectionEnd,
     Connector,
     DictionaryReference,
     DirectedConnection,
+    SignalDictionary,
     SspConnection,
     System,
     SystemElement,
+    Tap,
 )
+from hocket.files.ssp.parameter_values import NONE
 
 
-@dataclass(frozen=True, eq=False)
-class Tap:
-    """A connection to a reference: the end that is not one, and the systems down to it."""
+def _tap_dictionary(
+    source: ConnectionEnd, target: ConnectionEnd, link: SspConnection, systems: tuple[System, ...]
+) -> None:
+    """Take note of a connection from or to a reference in the last of the systems."""
+    parts = [_part_at(end, systems[-1]) for end in (source, target)]
+    references = [part for part in parts if isinstance(part, DictionaryReference)]
+    if len(references) == 2:
+        link.node.fault(f"`{source}` and `{target}` are both references to dictionaries")
+        return
+    wanted = references[0].dictionary
+    depth = next((i for i in reversed(range(len(systems))) if wanted in systems[i].dictionaries), None)
+    if depth is None:
+        known = [name for system in systems for name in system.dictionaries]
+        what = f"there is no signal dictionary `{wanted}`"
+        references[0].node.fault(what, "", suggest_nearest(wanted, known))
+        return
+    dictionary = systems[depth].dictionaries[wanted]
+    reads = parts[0] is references[0]
+    entry, end = (source.connector, target) if reads else (target.connector, source)
+    if entry not in dictionary.entries:
+        what = f"the signal dictionary `{wanted}` has no entry `{entry}`"
+        link.node.fault(what, "", suggest_nearest(entry, dictionary.entries))
+        return
+    taps = dictionary.readers if reads else dictionary.writers
+    taps.setdefault(entry, []).append(Tap(end, link, systems[depth:]))
 
-    end: ConnectionEnd
-    link: SspConnection
-    path: tuple[System, ...]
-    """From the system that has the dictionary to the one with the connection."""
 
-
-@dataclass(eq=False)
-class Hubs:
-    """The entries of the dictionaries of one system that are in use."""
-
-    system: System
-    writers: dict[tuple[str, str], list[Tap]] = field(default_factory=lambda: defaultdict(list))
-    readers: dict[tuple[str, str], list[Tap]] = field(default_factory=lambda: defaultdict(list))
-
-    @staticmethod
-    def add_connection(
-        source: ConnectionEnd, target: ConnectionEnd, link: SspConnection, stack: tuple[Hubs, ...]
-    ) -> None:
-        """Take note of a connection from or to a reference."""
-        systems = tuple(hubs.system for hubs in stack)
-        parts = [systems[-1].parts.get(end.element or "") for end in (source, target)]
-        references = [part for part in parts if isinstance(part, DictionaryReference)]
-        if len(references) == 2:
-            link.node.fault(f"`{source}` and `{target}` are both references to dictionaries")
-            return
-        wanted = references[0].dictionary
-        depth = next((i for i in reversed(range(len(stack))) if wanted in systems[i].dictionaries), None)
-        if depth is None:
-            known = [name for system in systems for name in system.dictionaries]
-            what = f"there is no signal dictionary `{wanted}`"
-            references[0].node.fault(what, "", suggest_nearest(wanted, known))
-            return
-        hubs = stack[depth]
-        reads = parts[0] is references[0]
-        entry, end = (source, target) if reads else (target, source)
-        known_entries = systems[depth].dictionaries[wanted].entries
-        if entry.connector not in known_entries:
-            what = f"the signal dictionary `{wanted}` has no entry `{entry.connector}`"
-            link.node.fault(what, "", suggest_nearest(entry.connector, known_entries))
-            return
-        taps = hubs.readers if reads else hubs.writers
-        taps[wanted, entry.connector].append(Tap(end, link, systems[depth:]))
-
-    def connect(self) -> None:
-        """Connect the writer of every entry with its readers."""
-        for key, readers in self.readers.items():
-            writers = self.writers.get(key, [])
-            name = f"`{key[1]}` of the signal dictionary `{key[0]}`"
-            if not writers:
-                readers[0].link.node.fault(f"nothing is written to {name}", "one source")
-            elif len(writers) > 1:
-                listed = " and ".join(f"`{tap.end}`" for tap in writers)
-                what = f"{name} is written to by {listed}"
-                writers[1].link.node.fault(what, "one source")
-            else:
-                entry = self.system.dictionaries[key[0]].entries[key[1]]
-                for reader in readers:
-                    _connect_taps(writers[0], reader, f"{key[0]}.{key[1]}", entry)
+def _connect_dictionary(dictionary: SignalDictionary) -> None:
+    """Connect the writer of every entry with its readers."""
+    for entry, readers in dictionary.readers.items():
+        writers = dictionary.writers.get(entry, [])
+        name = f"`{entry}` of the signal dictionary `{dictionary.name}`"
+        if not writers:
+            readers[0].link.node.fault(f"nothing is written to {name}", "one source")
+        elif len(writers) > 1:
+            listed = " and ".join(f"`{tap.end}`" for tap in writers)
+            writers[1].link.node.fault(f"{name} is written to by {listed}", "one source")
+        else:
+            for reader in readers:
+                path = f"{dictionary.name}.{entry}"
+                _connect_taps(writers[0], reader, path, dictionary.entries[entry])
 
 
 def _connect_taps(writer: Tap, reader: Tap, name: str, entry: Connector) -> None:
@@ -133,67 +113,61 @@ _OUTSIDE: dict[str, Role] = {
     "input": "target", "parameter": "parameter", "structuralParameter": "parameter", "output": "source",
     "local": "source", "constant": "source", "calculatedParameter": "source",
 }  # fmt: skip
-_INSIDE: dict[str, Role] = {
-    "input": "source", "parameter": "constant", "structuralParameter": "constant", "output": "target",
-    "local": "target", "constant": "target", "calculatedParameter": "target",
-}  # fmt: skip
+_TURNED: dict[Role, Role] = {"source": "target", "target": "source", "parameter": "constant"}
+_INSIDE = {kind: _TURNED[role] for kind, role in _OUTSIDE.items()}
 _WORDS: dict[Role, str] = {"source": "output", "constant": "parameter", "target": "input"}
 
 
-def direct_connections(system: System, around: tuple[Hubs, ...] = ()) -> None:
+def direct_connections(system: System, around: tuple[System, ...] = ()) -> None:
     """Fill in the wires of a system and of those in it, innermost first."""
-    stack = (*around, Hubs(system))
+    systems = (*around, system)
     for part in system.parts.values():
         if isinstance(part, System):
-            direct_connections(part, stack)
+            direct_connections(part, systems)
     for link in system.links:
-        _direct_link(link, stack)
-    stack[-1].connect()
+        _direct_link(link, systems)
+    for dictionary in system.dictionaries.values():
+        _connect_dictionary(dictionary)
 
 
-def _direct_link(link: SspConnection, stack: tuple[Hubs, ...]) -> None:
-    system = stack[-1].system
-    roles = [_role(end, link, system) for end in (link.start, link.end)]
-    one, other = roles
-    if one is None or other is None:
+def _direct_link(link: SspConnection, systems: tuple[System, ...]) -> None:
+    system, node = systems[-1], link.node
+    ends, roles = [link.start, link.end], [_role(end, link, system) for end in (link.start, link.end)]
+    if None in roles:
         return
-    if one == other == "open":
+    if roles == ["open", "open"]:
         what = f"nothing says which of `{link.start}` and `{link.end}` is the source"
-        link.node.fault(what, 'connectors with a kind, such as kind="output"')
+        node.fault(what, 'connectors with a kind, such as kind="output"')
         return
-    ends = [link.start, link.end]
     if "open" in roles:
         _settle(ends, roles, system)
-        one, other = roles
-        assert one is not None
-        assert other is not None
-    giving = ("source", "constant")
-    if (one in giving) == (other in giving):
-        word = _WORDS.get(one, "parameter") if one == other else "source" if one in giving else "target"
+    one, other = roles
+    gives = [role in ("source", "constant") for role in roles]
+    if gives[0] == gives[1]:
+        word = "source" if gives[0] else "target"
+        if one == other and one is not None:
+            word = _WORDS.get(one, "parameter")
         what = f"`{link.start}` and `{link.end}` are connected, and both are {_describe_roles(ends, word)}"
-        link.node.fault(what, "an output and an input")
+        node.fault(what, "an output and an input")
         return
-    if one not in giving:
+    if gives[1]:
         ends.reverse()
         one, other = other, one
+    source, target = ends
     wrong = _text_fault(ends, link, system) if one != "constant" else None
     if wrong:
-        link.node.fault(*wrong)
-        return
-    if any(isinstance(_part_at(end, system), DictionaryReference) for end in ends):
-        Hubs.add_connection(ends[0], ends[1], link, stack)
-        return
-    if other == "parameter" and one != "constant":
-        what = f"the parameter `{ends[1]}` is connected to `{ends[0]}`, which is known during the run only"
-        link.node.fault(what, "an input, or a parameter of the system as its source")
-        return
-    if one == "constant" and ends[1].element is None:
-        what = f"the parameter `{ends[0]}` is put out as `{ends[1]}`"
-        link.node.fault(what, "an output of an element", "leave the connection out")
-        return
-    for end in ends:
-        _observe(end, system, end is ends[0])
-    system.wires.append(DirectedConnection(ends[0], ends[1], link, constant=one == "constant"))
+        node.fault(*wrong)
+    elif any(isinstance(_part_at(end, system), DictionaryReference) for end in ends):
+        _tap_dictionary(source, target, link, systems)
+    elif other == "parameter" and one != "constant":
+        what = f"the parameter `{target}` is connected to `{source}`, which is known during the run only"
+        node.fault(what, "an input, or a parameter of the system as its source")
+    elif one == "constant" and target.element is None:
+        what = f"the parameter `{source}` is put out as `{target}`"
+        node.fault(what, "an output of an element", "leave the connection out")
+    else:
+        _observe(source, system)
+        system.wires.append(DirectedConnection(source, target, link, constant=one == "constant"))
 
 
 def _describe_roles(ends: list[ConnectionEnd], word: str) -> str:
@@ -289,9 +263,10 @@ def _settle(ends: list[ConnectionEnd], roles: list[Role | None], system: System)
         part.kinds[ends[index].connector] = "output" if gives == inside else "input"
 
 
-def _observe(end: ConnectionEnd, system: System, source: bool) -> None:
-    part = _part_at(end, system)
-    if source and isinstance(part, Component) and part.fmu is not None:
-        found = find_variable(part, end.connector)
+def _observe(source: ConnectionEnd, system: System) -> None:
+    """Let an FMU put out a variable that is not one of its outputs."""
+    part = _part_at(source, system)
+    if isinstance(part, Component) and part.fmu is not None:
+        found = find_variable(part, source.connector)
         if found is not None and found.causality != "output" and found.alias_of is None:
             part.observed[found.name] = None

@@ -1,14 +1,17 @@
-"""From the nodes of an SSD to Parts; components become FMUs, or the systems of the SSPs they refer to.
+"""An SSD as it is written: systems, components, connectors, connections, bindings.
 
 In:  an .ssd in its package
-Out: the outermost System, with every FMU and every parameter set found, or noted as missing
+Out: the outermost System, a tree that later stages fill in; every FMU and every parameter set is found, or
+     noted as missing
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from hocket.errors import FileError
 from hocket.files.ssp import annotation
@@ -17,26 +20,172 @@ from hocket.files.ssp.parameter_values import (
     REALS,
     TYPES,
     ParameterSetting,
+    Transformation,
     binding_settings,
     check_version,
     read_mapping,
     read_parameter_set,
     read_transformation,
 )
-from hocket.files.ssp.parts import (
-    Component,
-    ConnectionEnd,
-    Connector,
-    DictionaryReference,
-    Document,
-    SignalDictionary,
-    SspConnection,
-    System,
-    SystemElement,
-)
-from hocket.files.ssp.unit_definitions import look_up_unit, read_units
+from hocket.files.ssp.unit_definitions import NamedUnit, look_up_unit, read_units
 from hocket.files.ssp.vocabulary import DEFINITION, FMU, INTERFACES, MAPPING, PACKAGE, SET, TRUTHS
 from hocket.simulators.fmu.recipe import Fmu
+from hocket.simulators.fmu.variables import element_name
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """One .ssd: what holds for everything in it."""
+
+    package: Package
+    path: Path
+    root: Node
+    units: Mapping[str, NamedUnit]
+    enumerations: Mapping[str, Mapping[str, int]]
+    ids: Mapping[str, Node]
+    """The systems that can be referred to as `#id`."""
+    chain: tuple[str, ...] = ()
+    """The files and systems that refer to each other down to this one."""
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+
+@dataclass(frozen=True, eq=False)
+class Connector:
+    """A connector as it is written; what it leaves open is asked of the FMU, or of what is connected."""
+
+    name: str
+    kind: str
+    """input, output, parameter ...; empty: not told."""
+    type: str
+    """Real, Integer ...; empty: not told."""
+    unit: NamedUnit | None
+    items: Mapping[str, int]
+    """Of an enumeration."""
+    sizes: tuple[str, ...] | None
+    """Of an array: numbers, or names of the connectors that hold them, or nothing; None: a scalar."""
+    node: Node
+
+
+@dataclass(frozen=True)
+class ConnectionEnd:
+    """One end of a connection."""
+
+    element: str | None
+    """None: the system itself."""
+    connector: str
+    indices: tuple[int, ...]
+
+    def __str__(self) -> str:
+        name = element_name(self.connector, self.indices)
+        return name if self.element is None else f"{self.element}.{name}"
+
+
+@dataclass(frozen=True, eq=False)
+class SspConnection:
+    """A connection; which of the ends is the source follows from what they are."""
+
+    start: ConnectionEnd
+    end: ConnectionEnd
+    transformation: Transformation
+    suppress: bool
+    node: Node
+
+
+@dataclass(frozen=True, eq=False)
+class DirectedConnection:
+    """A connection with its direction."""
+
+    source: ConnectionEnd
+    target: ConnectionEnd
+    link: SspConnection
+    constant: bool = False
+    """Whether it passes a parameter on, before the start, and nothing during the run."""
+    then: SspConnection | None = None
+    """Of a way through a signal dictionary: the second connection."""
+    via: NamedUnit | None = None
+    """The unit between the two."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tap:
+    """A connection to an entry of a signal dictionary: its other end, and the systems down to it."""
+
+    end: ConnectionEnd
+    link: SspConnection
+    path: tuple[System, ...]
+    """From the system that has the dictionary to the one with the connection."""
+
+
+@dataclass(frozen=True, eq=False)
+class SignalDictionary:
+    """A signal dictionary: entries that connectors anywhere below its system may share."""
+
+    name: str
+    entries: Mapping[str, Connector]
+    writers: dict[str, list[Tap]] = field(default_factory=dict)
+    """By entry: what is connected to it as a source."""
+    readers: dict[str, list[Tap]] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class SystemElement:
+    """An element of a system."""
+
+    name: str
+    node: Node
+    document: Document
+    connectors: dict[str, Connector] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+    """Of connectors that do not tell: what follows from what they are connected with."""
+    bindings: list[tuple[str, ParameterSetting]] = field(default_factory=list)
+    """What its own bindings set, by the names in it, in the order they are written."""
+    values: dict[str, Any] = field(default_factory=dict)
+    """What is set in the end: of a system by connector, of a component by variable."""
+    settings: dict[str, ParameterSetting] = field(default_factory=dict)
+    """Where the values come from."""
+
+
+@dataclass(eq=False)
+class Component(SystemElement):
+    """An FMU."""
+
+    fmu: Fmu | None = None
+    """As it is, without parameters; None: it could not be read."""
+    observed: dict[str, None] = field(default_factory=dict)
+    """Variables that are not outputs but are connected."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """How it is run."""
+
+
+@dataclass(eq=False)
+class DictionaryReference(SystemElement):
+    """A place where signals of a dictionary are connected."""
+
+    dictionary: str = ""
+
+
+@dataclass(eq=False)
+class System(SystemElement):
+    """A level."""
+
+    parts: dict[str, SystemElement] = field(default_factory=dict)
+    links: list[SspConnection] = field(default_factory=list)
+    wires: list[DirectedConnection] = field(default_factory=list)
+    dictionaries: dict[str, SignalDictionary] = field(default_factory=dict)
+    level: dict[str, Any] = field(default_factory=dict)
+    """What hocket's own annotation says."""
+
+    def components(self) -> Iterator[Component]:
+        """Yield the FMUs in it, at any depth."""
+        for part in self.parts.values():
+            if isinstance(part, Component):
+                yield part
+            elif isinstance(part, System):
+                yield from part.components()
+
 
 _KINDS = (
     "input", "output", "inout", "unspecified", "local", "constant", "parameter", "calculatedParameter",
@@ -102,7 +251,9 @@ _PROXY = re.compile(r"(?:proxyfmu|fmu-proxy)://(?:localhost|127\.0\.0\.1)(?::\d+
 """An FMU in a process of its own, as other tools write it."""
 
 
-def read_document(package: Package, path: Path, at: Node | None = None) -> Document | None:
+def read_document(
+    package: Package, path: Path, at: Node | None = None, chain: tuple[str, ...] = ()
+) -> Document | None:
     """Return an .ssd with its units and enumerations; None after noting what is wrong with it."""
     root = package.root(path, "SystemStructureDescription", at)
     if root is None:
@@ -111,7 +262,8 @@ def read_document(package: Package, path: Path, at: Node | None = None) -> Docum
     types = {node.get("type") for node in root.walk() if node.tag == "Annotation"}
     package.findings.foreign |= types - {annotation.TYPE}
     ids = {node.get("id"): node for node in root.walk() if node.tag == "System" and node.get("id")}
-    return Document(package, path, root, read_units(root), read_enumerations(root), ids)
+    units, enumerations = read_units(root), read_enumerations(root)
+    return Document(package, path, root, units, enumerations, ids, (*chain, str(path)))
 
 
 _MEDIA_TYPES = {
@@ -161,26 +313,26 @@ def _binding_content(
 
 
 class SystemReader:
-    """Reads systems; a `chain` holds the files and systems that refer to each other down to here."""
+    """Reads systems; an FMU that several components refer to is read once."""
 
     def __init__(self) -> None:
         self.fmus: dict[Path, Fmu | None] = {}
 
-    def outermost(self, document: Document, chain: tuple[str, ...] = ()) -> System | None:
+    def outermost(self, document: Document) -> System | None:
         """Return the outermost system of a document; None after noting that it has none."""
         node = document.root.child("System")
         if node is None:
             document.root.fault("there is no <System> in it", "the outermost system")
             return None
-        return self.system(node, document, (*chain, str(document.path)))
+        return self.system(node, document)
 
-    def system(self, node: Node, document: Document, chain: tuple[str, ...]) -> System:
+    def system(self, node: Node, document: Document) -> System:
         """Return a system with everything in it."""
         system = System(node.get("name"), node, document, _own_connectors(node, document))
         system.level = annotation.read_annotation(node, "Level")
         system.bindings = read_bindings(node, document, document.folder)
         for child in (child for elements in node.all("Elements") for child in elements.children):
-            part = self._read_element(child, document, chain)
+            part = self._read_element(child, document)
             if part is None:
                 continue
             if not part.name or part.name in system.parts:
@@ -193,18 +345,18 @@ class SystemReader:
             _read_dictionary(child, system)
         return system
 
-    def _read_element(self, node: Node, document: Document, chain: tuple[str, ...]) -> SystemElement | None:
+    def _read_element(self, node: Node, document: Document) -> SystemElement | None:
         if node.tag == "System":
-            return self.system(node, document, chain)
+            return self.system(node, document)
         if node.tag == "SignalDictionaryReference":
             connectors, dictionary = _own_connectors(node, document), node.get("dictionary")
             return DictionaryReference(node.get("name"), node, document, connectors, dictionary=dictionary)
         if node.tag == "Component":
             # one with a fault has no FMU: connections to it are taken as written
-            return self._read_component(node, document, chain) or _new_component(node, document)
+            return self._read_component(node, document) or _new_component(node, document)
         return None
 
-    def _read_component(self, node: Node, document: Document, chain: tuple[str, ...]) -> SystemElement | None:
+    def _read_component(self, node: Node, document: Document) -> SystemElement | None:
         """Return what a component refers to, an FMU or a system; None after noting a fault."""
         name = node.get("name")
         kind, source = node.get("type").partition(";")[0].strip(), node.get("source")
@@ -217,12 +369,12 @@ class SystemReader:
         proxy = _PROXY.fullmatch(source)
         plain, _, fragment = (proxy[1] if proxy else source).partition("#")
         if not plain:
-            return self._same_document(node, fragment, document, chain)
+            return self._same_document(node, fragment, document)
         path = document.package.find(plain, node, document.folder)
         if path is None:
             return None
         if kind in (PACKAGE, DEFINITION) or path.suffix.lower() in (".ssp", ".ssd"):
-            return self._other_document(node, path, fragment, document, chain)
+            return self._other_document(node, path, fragment, document)
         component = self._read_fmu(node, path, document)
         if proxy:
             component.options.setdefault("isolate", True)
@@ -244,9 +396,7 @@ class SystemReader:
         component.bindings = read_bindings(node, document, base)
         return component
 
-    def _other_document(
-        self, node: Node, path: Path, fragment: str, document: Document, chain: tuple[str, ...]
-    ) -> System | None:
+    def _other_document(self, node: Node, path: Path, fragment: str, document: Document) -> System | None:
         """Return the system of another SSP or SSD as an element of this one."""
         try:
             beside = path.suffix.lower() == ".ssd"
@@ -255,24 +405,23 @@ class SystemReader:
             for fault in error.faults:
                 node.fault(f"`{node.get('name')}`: {fault.what}", fault.expected, fault.hint)
             return None
-        if str(opened[1]) in chain:
+        if str(opened[1]) in document.chain:
             node.fault(f"`{node.get('source')}` holds itself", "files that do not hold themselves")
             return None
-        other = read_document(*opened, node)
-        system = self.outermost(other, chain) if other else None
+        other = read_document(*opened, node, document.chain)
+        system = self.outermost(other) if other else None
         return _adopt_system(node, system, document) if system else None
 
-    def _same_document(
-        self, node: Node, fragment: str, document: Document, chain: tuple[str, ...]
-    ) -> System | None:
+    def _same_document(self, node: Node, fragment: str, document: Document) -> System | None:
         inside = document.ids.get(fragment)
         link = f"{document.path}#{fragment}"
         if inside is None:
             node.fault(f"there is no system with the id `{fragment}`")
-        elif link in chain:
+        elif link in document.chain:
             node.fault(f"the system `#{fragment}` holds itself")
         else:
-            return _adopt_system(node, self.system(inside, document, (*chain, link)), document)
+            inner = replace(document, chain=(*document.chain, link))
+            return _adopt_system(node, self.system(inside, inner), document)
         return None
 
 
@@ -296,7 +445,7 @@ def _read_dictionary(node: Node, system: System) -> None:
     enumerations = {**document.enumerations, **read_enumerations(inside)}
     own = Document(document.package, document.path, inside, units, enumerations, {})
     entries = read_connectors(inside.all("DictionaryEntry"), own)
-    system.dictionaries[node.get("name")] = SignalDictionary(node.get("name"), entries, system)
+    system.dictionaries[node.get("name")] = SignalDictionary(node.get("name"), entries)
 
 
 def _adopt_system(node: Node, system: System, document: Document) -> System:

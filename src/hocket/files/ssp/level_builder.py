@@ -1,6 +1,6 @@
 """Systems become composites: models by name, ports, connections.
 
-In:  the tree of Parts, with wires and values
+In:  the tree of systems, with directed connections and values
 Out: a Composite for each system
 """
 
@@ -15,8 +15,7 @@ from hocket.errors import ScenarioError
 from hocket.files.fmus import free_name, legal_names
 from hocket.files.ssp.annotation import read_annotation
 from hocket.files.ssp.connection_ports import FmuPorts, Spot, SystemPorts, select_spots
-from hocket.files.ssp.package import Node
-from hocket.files.ssp.parts import (
+from hocket.files.ssp.document import (
     Component,
     ConnectionEnd,
     DictionaryReference,
@@ -24,6 +23,7 @@ from hocket.files.ssp.parts import (
     SspConnection,
     System,
 )
+from hocket.files.ssp.package import Node
 from hocket.files.ssp.unit_definitions import IDENTITY, AffineMap, unit_conversion
 from hocket.files.ssp.vocabulary import LOOKUP
 from hocket.model.composite import Composite, traits_of

@@ -216,12 +216,6 @@ class ParameterSetting:
             value = value if convert == IDENTITY else _convert_each(convert, value)
         return self.transformation.apply(value)
 
-    def pass_through(
-        self, value: Any, unit: NamedUnit | None, transformation: Transformation, suppress: bool
-    ) -> ParameterSetting:
-        """Return what a connection makes of the value that a connector has."""
-        return replace(self, value=value, unit=unit, transformation=transformation, suppress=suppress)
-
 
 def _numeric(value: Any) -> bool:
     if isinstance(value, list):

@@ -36,7 +36,7 @@ from hocket.files.toml.registered_kinds import (
     EXTRAPOLATIONS,
     FORMS_BY_TYPE,
     ORCHESTRATORS,
-    RegisteredFamily,
+    KindFamily,
 )
 from hocket.files.toml.syntax import WRONG, FilePlace, describe_value, open_document
 from hocket.files.toml.table_kinds import (
@@ -44,7 +44,6 @@ from hocket.files.toml.table_kinds import (
     PORTS,
     SHOWN,
     Field,
-    KindFamily,
     Section,
     TableKind,
     table_kind,
@@ -344,7 +343,7 @@ def _model_kinds() -> Mapping[str, Callable[[], TableKind]]:
     return MODEL_KINDS
 
 
-MODELS: RegisteredFamily = RegisteredFamily(
+MODELS: KindFamily = KindFamily(
     "model",
     (
         table_kind(

@@ -53,8 +53,7 @@ def line_changes(before: Mapping[str, Any], after: Mapping[str, Any], table: str
         if old == new:
             continue
         if isinstance(old or new, Section):
-            path = f"{table}.{key}" if table else key
-            inner += line_changes(old or Section(), new or Section(), path)
+            inner += line_changes(old or Section(), new or Section(), _join_keys(table, key))
         else:
             texts = (None if each is None else layout.format_assignment(key, each) for each in (old, new))
             found.append(LineChange(table, key, *texts))
@@ -110,30 +109,29 @@ def _apply_change(lines: Sequence[str], change: LineChange) -> list[str] | None:
 
 def _assignment_line(lines: Sequence[str], change: LineChange) -> int | None:
     """Return the number of the one line that assigns a key."""
-    wanted = f"{change.table}.{change.key}" if change.table else change.key
-    found = [at for at, table, key in _assignments(lines) if (f"{table}.{key}" if table else key) == wanted]
+    wanted = _join_keys(change.table, change.key)
+    found = [at for at, table, key in _keyed_lines(lines) if key and _join_keys(table, key) == wanted]
     return found[0] if len(found) == 1 else None
 
 
 def _table_end(lines: Sequence[str], table: str) -> int | None:
     """Return where a line can be added to a table: behind its last assignment, or its header."""
-    found = [at for at, there, _ in _assignments(lines) if there == table]
-    found += [
-        at
-        for at, line in enumerate(lines)
-        if (head := _HEADER.match(line)) and _dotted_keys(head["keys"]) == table
-    ]
-    return max(found) + 1 if found else None
+    return max((at + 1 for at, there, _ in _keyed_lines(lines) if there == table), default=None)
 
 
-def _assignments(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
-    """Yield the numbers of lines that are whole assignments, with their tables and keys."""
+def _keyed_lines(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
+    """Yield the numbers of headers and of whole assignments in one line, with table and key, if any."""
     table = ""
     for at, line in enumerate(lines):
         if head := _HEADER.match(line):
             table = _dotted_keys(head["keys"])
+            yield at, table, ""
         elif (found := _ASSIGNED.match(line)) and _is_whole_assignment(line):
             yield at, table, _dotted_keys(found["keys"])
+
+
+def _join_keys(table: str, key: str) -> str:
+    return f"{table}.{key}" if table else key
 
 
 def _is_whole_assignment(line: str) -> bool:

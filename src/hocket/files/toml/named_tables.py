@@ -1,12 +1,12 @@
-"""Power bonds in a file: `[bonds.joint]` with the two inputs whose product is a power.
+"""What a level may have beside models and connections: bonds, constraints, hosts, insertions, choices.
 
-In:  a table of tables, with its place
-Out: the bonds by name, and back; every bond is kept with its place
+In:  a table, with its place
+Out: what it describes, by name, and back; everything is kept with its place
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
 from hocket.errors import suggest_nearest
@@ -20,9 +20,10 @@ from hocket.files.toml.forms import (
     WHOLE,
     ChoiceForm,
     DefinedForm,
+    MappingForm,
 )
 from hocket.files.toml.syntax import WRONG, FilePlace
-from hocket.files.toml.table_kinds import Field, NamedTablesForm, Section, TableKind, table_kind
+from hocket.files.toml.table_kinds import Field, NamedTablesForm, Section, table_kind
 from hocket.model.bonds import Balance, Bond, named_bonds
 from hocket.model.constraints import Constraint, named_constraints
 from hocket.model.experiment import Tuning
@@ -34,8 +35,8 @@ BOND = table_kind(
     Bond,
     Field("effort", TEXT, "the input that the effort drives: mass.force"),
     Field("flow", TEXT, "the input that the flow drives, the other way: spring.speed"),
-    Field("unit", TEXT, "of their product, if that is no power in W"),
-    Field("reverse", TRUTH, "whether their product counts from who gives the flow to who gives the effort"),
+    Field("unit", TEXT, "of their product, if that is not a power in W"),
+    Field("reverse", TRUTH, "whether their product counts from the side that gives the flow to the other"),
     Field(
         "balance", ChoiceForm(get_args(Balance)), "how both sides agree on the power; left out: they do not"
     ),
@@ -44,17 +45,7 @@ BOND = table_kind(
 )
 
 
-class BondsForm(NamedTablesForm):
-    """The bonds of a level."""
-
-    def with_name(self, name: str, thing: Any, models: Collection[str]) -> Any:
-        """Return the bond, if it may have that name."""
-        example = thing if thing is not WRONG else Bond("", "")
-        named_bonds({name: example}, models)
-        return thing
-
-
-BONDS = BondsForm("bonds", BOND, "a bond", "[bonds.joint]")
+BONDS = NamedTablesForm("bonds", BOND, "a bond", "[bonds.joint]", check=named_bonds, stand_in=Bond("", ""))
 
 
 def _build_constraint(
@@ -84,15 +75,9 @@ CONSTRAINT = table_kind(
 )
 
 
-class ConstraintsForm(NamedTablesForm):
-    """The constraints of a level."""
-
-    def with_name(self, name: str, thing: Any, models: Collection[str]) -> Any:
-        """Return the constraint, if it may have that name."""
-        return thing if thing is WRONG else named_constraints({name: thing}, models)[name]
-
-
-CONSTRAINTS = ConstraintsForm("constraints", CONSTRAINT, "a constraint", "[constraints.link]")
+CONSTRAINTS = NamedTablesForm(
+    "constraints", CONSTRAINT, "a constraint", "[constraints.link]", check=named_constraints
+)
 
 
 _EXPECTED = 'a list of models for each host: plant = ["left"]'
@@ -106,13 +91,13 @@ LINK = table_kind(
     Field("header", WHOLE, "bytes of a message beside its values"),
     tagged=False,
 )
+_LINKS = MappingForm(LINK, 'a table of links: "plant to lab" = { latency = "1 ms" }')
 
 
 class HostsForm(DefinedForm):
-    """Who runs where, and what a message costs."""
+    """Which simulator runs where, and what a message costs."""
 
     name = "hosts"
-    kind: TableKind = LINK
 
     def read(self, value: Any, place: FilePlace) -> Any:
         if not isinstance(value, dict):
@@ -125,7 +110,7 @@ class HostsForm(DefinedForm):
             place.findings.places[f"{place.level}hosts.{host}"] = here
             models[host] = TEXTS.read(value[host], here)
             good = good and models[host] is not WRONG
-        link = self.kind.read(value["link"], place / "link") if "link" in value else None
+        link = LINK.read(value["link"], place / "link") if "link" in value else None
         links = self._read_links(value.get("links", {}), place / "links")
         if not good or link is WRONG or links is WRONG:
             return WRONG
@@ -136,15 +121,11 @@ class HostsForm(DefinedForm):
         return made
 
     def _read_links(self, value: Any, place: FilePlace) -> Any:
-        if not isinstance(value, dict):
-            return place.report_unexpected(value, 'a table of links: "plant to lab" = { latency = "1 ms" }')
-        links: dict[tuple[str, ...], Any] = {}
-        for pair, table in value.items():
-            ends = tuple(pair.split(_TO))
-            if len(ends) != 2:
-                return (place / pair).fault(f"`{pair}` is no link", 'two hosts: "plant to lab"')
-            links[ends] = self.kind.read(table, place / pair)
-        return WRONG if any(link is WRONG for link in links.values()) else links
+        for pair in value if isinstance(value, dict) else ():
+            if pair.count(_TO) != 1:
+                return (place / pair).fault(f"`{pair}` is not a link", 'two hosts: "plant to lab"')
+        links = _LINKS.read(value, place)
+        return WRONG if links is WRONG else {tuple(pair.split(_TO)): link for pair, link in links.items()}
 
     def _check_models(self, hosts: Hosts, models: Mapping[str, Any], place: FilePlace) -> None:
         for name, host in hosts.host_by_model().items():
@@ -155,21 +136,17 @@ class HostsForm(DefinedForm):
     def write(self, value: Hosts, place: FilePlace) -> Any:
         table: dict[str, Any] = {host: list(names) for host, names in value.models.items()}
         if value.link != Link():
-            table["link"] = self.kind.write(value.link, place / "link")
+            table["link"] = LINK.write(value.link, place / "link")
         if value.links:
-            table["links"] = {
-                _TO.join(pair): self.kind.write(link, place / "links") for pair, link in value.links.items()
-            }
+            links = {_TO.join(pair): link for pair, link in value.links.items()}
+            table["links"] = _LINKS.write(links, place / "links")
         return Section(table)
 
     def definition(self) -> dict[str, Any]:
         """Return the JSON Schema."""
         return {
             "type": "object",
-            "properties": {
-                "link": self.kind.schema(),
-                "links": {"type": "object", "additionalProperties": self.kind.schema()},
-            },
+            "properties": {"link": LINK.schema(), "links": _LINKS.schema()},
             "additionalProperties": TEXTS.schema(),
         }
 
@@ -190,6 +167,7 @@ INSERTIONS = NamedTablesForm(
 
 
 OBJECTIVES, LIMITS = "objectives", "limits"
+_LIMITS = MappingForm(NUMBER, "a table of numbers: limits = { rho = 1, work = 2 }")
 
 
 class TuneForm:
@@ -201,7 +179,7 @@ class TuneForm:
         rest = {key: each for key, each in value.items() if key not in (OBJECTIVES, LIMITS)}
         over = dict(self._flatten_texts(rest, place))
         goals = TEXTS.read(value.get(OBJECTIVES, []), place / OBJECTIVES)
-        limits = self._read_limits(value.get(LIMITS, {}), place / LIMITS)
+        limits = _LIMITS.read(value.get(LIMITS, {}), place / LIMITS)
         if WRONG in (goals, limits, *over.values()):
             return WRONG
         return Tuning(over, tuple(goals), limits)
@@ -214,12 +192,6 @@ class TuneForm:
                 yield from self._flatten_texts(value, place / key, f"{before}{key}.")
             else:
                 yield f"{before}{key}", _join_values(value, place / key)
-
-    def _read_limits(self, value: Any, place: FilePlace) -> Any:
-        if not isinstance(value, dict):
-            return place.report_unexpected(value, "a table of numbers: limits = { rho = 1, work = 2 }")
-        found = {name: NUMBER.read(each, place / name) for name, each in value.items()}
-        return WRONG if WRONG in found.values() else found
 
     def write(self, value: Tuning, place: FilePlace) -> Any:  # noqa: ARG002
         made = Section(value.over)
@@ -236,11 +208,7 @@ class TuneForm:
             "type": "object",
             "properties": {
                 OBJECTIVES: TEXTS.schema() | {"description": "what counts, such as error and work"},
-                LIMITS: {
-                    "type": "object",
-                    "additionalProperties": NUMBER.schema(),
-                    "description": "what may not be passed",
-                },
+                LIMITS: _LIMITS.schema() | {"description": "what may not be passed"},
             },
             "additionalProperties": {"anyOf": [*one["anyOf"], several, {"type": "object"}]},
         }
@@ -248,18 +216,11 @@ class TuneForm:
 
 def _join_values(value: Any, place: FilePlace) -> Any:
     """Return values as one text; a list is one with commas, a list in it, as an order is, one with blanks."""
-    if isinstance(value, list) and value:
-        texts = [" ".join(map(str, each)) if isinstance(each, list) else _scalar_text(each) for each in value]
-        if None not in texts:
-            return ", ".join(map(str, texts))
-    found = _scalar_text(value)
-    if found is None:
-        return place.report_unexpected(value, 'values: "1 ms:100 ms:9:log", "hold, linear", or a list')
-    return found
-
-
-def _scalar_text(value: Any) -> str | None:
-    return str(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
+    items = value if isinstance(value, list) else [value]
+    texts = [" ".join(map(str, each)) if isinstance(each, list) else each for each in items]
+    if texts and all(type(text) in (str, int, float) for text in texts):
+        return ", ".join(map(str, texts))
+    return place.report_unexpected(value, 'values: "1 ms:100 ms:9:log", "hold, linear", or a list')
 
 
 CHOICES = TuneForm()

@@ -10,8 +10,8 @@ from typing import Any, get_args
 
 from hocket.files.toml.forms import DURATION, NUMBER, TEXTS, WHOLE, ChoiceForm
 from hocket.files.toml.model_kinds import CONTROL, STOP
-from hocket.files.toml.registered_kinds import ACCELERATIONS, EXTRAPOLATIONS
-from hocket.files.toml.table_kinds import Field, KindFamily, table_kind
+from hocket.files.toml.registered_kinds import ACCELERATIONS, EXTRAPOLATIONS, KindFamily
+from hocket.files.toml.table_kinds import Field, table_kind
 from hocket.orchestrators.adaptive import GAINS
 from hocket.planning.compiler.accuracy import Accuracy
 from hocket.planning.compiler.distribution import Distribution

@@ -19,6 +19,7 @@ from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from hocket.errors import suggest_nearest
 from hocket.files.toml.forms import (
     DURATION,
     MATRIX,
@@ -31,6 +32,7 @@ from hocket.files.toml.forms import (
     WHOLE,
     AnyValueForm,
     ChoiceForm,
+    DefinedForm,
     EitherForm,
     Form,
     ListForm,
@@ -38,8 +40,8 @@ from hocket.files.toml.forms import (
     NoneWordForm,
     WordOrForm,
 )
-from hocket.files.toml.syntax import FilePlace
-from hocket.files.toml.table_kinds import PORTS, Field, KindFamily, TableKind, table_kind
+from hocket.files.toml.syntax import WRONG, FilePlace
+from hocket.files.toml.table_kinds import PORTS, Field, TableKind, table_kind
 from hocket.model import registry
 from hocket.model.clock import Duration
 from hocket.model.composite import Orchestrator
@@ -48,71 +50,124 @@ from hocket.model.protocols import Extrapolator, Model
 
 
 @dataclass(frozen=True)
-class RegisteredFamily(KindFamily):
-    """The kinds of a registry; `own` has those that are no classes, `tables` those with keys of their own."""
+class KindFamily(DefinedForm):
+    """Kinds that stand in the same place, told apart by `type`; some may be given as one word."""
 
-    registered: registry.Kind = "orchestrators"
+    name: str
+    own: tuple[TableKind, ...] = ()
+    """Kinds beside those of the registry."""
+    by_word: bool = True
+    """Whether a word is enough for a kind that needs no fields."""
+    registered: registry.Kind | None = None
     tables: Callable[[], Mapping[str, Callable[[], TableKind]]] = dict
-    """By name: what makes a kind whose keys do not follow from a class."""
+    """By name: what makes a registered kind whose keys do not follow from a class."""
 
     @property
     def kinds(self) -> tuple[TableKind, ...]:
-        """All of them; imports every class."""
-        known = [name for name, found in registry.load_all(self.registered) if registry.is_builder(found)]
-        return (*(self._make_kind(name) for name in known), *self.own)
+        """All kinds; imports every class."""
+        known = [name for name, found in self._load_all() if registry.is_builder(found)]
+        return (*map(self._make_kind, known), *self.own)
 
     @property
     def words(self) -> Mapping[str, Any]:
         """Objects that have a name of their own."""
-        every = registry.load_all(self.registered)
-        return {name: found for name, found in every if not registry.is_builder(found)}
+        return {name: found for name, found in self._load_all() if not registry.is_builder(found)}
+
+    def _load_all(self) -> Iterable[tuple[str, Any]]:
+        return () if self.registered is None else registry.load_all(self.registered)
 
     def known_names(self) -> list[str]:
-        """Return all names, without importing anything."""
-        return [*registry.names(self.registered), *(kind.name for kind in self.own)]
+        """Return the names of all kinds and words, without importing anything."""
+        registered = () if self.registered is None else registry.names(self.registered)
+        return [*registered, *(kind.name for kind in self.own)]
+
+    def _load(self, name: str) -> Any:
+        """Return what the registry has under a name; None: nothing. Raises ScenarioError if it is broken."""
+        if self.registered is None or not registry.is_known(self.registered, name):
+            return None
+        return registry.load(self.registered, name)
+
+    def _make_kind(self, name: str) -> TableKind:
+        make = self.tables().get(name)
+        return derive_kind(name, self._load(name)) if make is None else make()
+
+    def read(self, value: Any, place: FilePlace) -> Any:
+        """Return what a word or a table describes."""
+        if isinstance(value, str) and self.by_word:
+            return self.read_word(value, place)
+        if not isinstance(value, dict):
+            word = "a word or a table" if self.by_word else "a table"
+            first = self.known_names()[0]
+            return place.report_unexpected(value, f'{word}, as in {{ type = "{first}", ... }}')
+        if "type" not in value:
+            what = f"`type` is missing in {place.label}"
+            return place.fault(what, f"the kind of {self.name}", self._suggest_kind(""))
+        name = value["type"]
+        if not isinstance(name, str):
+            return (place / "type").report_unexpected(name, f"the kind of {self.name}, a text in quotes")
+        chosen = self._choose_kind(name, value, place / "type")
+        return chosen if chosen is WRONG else chosen.read(value, place)
 
     def read_word(self, word: str, place: FilePlace) -> Any:
         """Return what a word stands for."""
-        if registry.is_known(self.registered, word):
-            found = place.attempt(lambda: registry.load(self.registered, word))
-            if not registry.is_builder(found):
-                return found
-        return super().read_word(word, place)
+        found = place.attempt(lambda: self._load(word))
+        if found is not None and not registry.is_builder(found):
+            return found
+        chosen = self._choose_kind(word, {}, place)
+        return chosen if chosen is WRONG else chosen.read({"type": word}, place)
 
     def kinds_named(self, name: str) -> list[TableKind]:
-        """Return the kind of a name; raises ScenarioError where its package is broken."""
-        if not registry.is_known(self.registered, name):
-            return super().kinds_named(name)
-        found = registry.load(self.registered, name)
+        """Return the kinds of one name; raises ScenarioError where its package is broken."""
+        found = self._load(name)
+        if found is None:
+            return [kind for kind in self.own if kind.name == name]
         return [self._make_kind(name)] if registry.is_builder(found) else []
 
-    def _make_kind(self, name: str) -> TableKind:
-        own = self.tables().get(name)
-        return own() if own is not None else derive_kind(name, registry.load(self.registered, name))
+    def _choose_kind(self, name: str, table: Mapping[str, Any], place: FilePlace) -> Any:
+        choices = place.attempt(lambda: self.kinds_named(name))
+        if choices is WRONG:
+            return WRONG
+        if not choices:
+            what = self.name if self.by_word else f"{self.name} of type"
+            return place.fault(f"there is no {what} `{name}`", "", self._suggest_kind(name))
+        return next((kind for kind in choices if kind.when in table), choices[-1])
+
+    def _suggest_kind(self, name: str) -> str:
+        return suggest_nearest(name, dict.fromkeys(self.known_names()))
 
     def write(self, thing: Any, place: FilePlace) -> Any:
         """Return the word or table that describes an object."""
-        word = self.word_for(thing)
-        if word is not None:
+        if word := self.word_for(thing):
             return word
-        name = registry.name_of(self.registered, type(thing))
-        kind = None if name is None else self._make_kind(name)
-        return super().write(thing, place) if kind is None else self.write_as(kind, thing, place)
+        kind = next((kind for kind in self.own if kind.cls is type(thing)), None)
+        if self.registered is not None and (name := registry.name_of(self.registered, type(thing))):
+            kind = self._make_kind(name)
+        if kind is None:
+            known = self._suggest_kind("").removeprefix("one of ")
+            return place.report_unwritable(thing, f"files know {known}")
+        table = kind.write(thing, place)
+        return kind.name if self.by_word and list(table) == ["type"] else table
 
     def word_for(self, thing: Any) -> str | None:
         """Return the name of an object that has one of its own."""
         module = f"{type(thing).__module__}:"
-        for name, spec in registry.OWN[self.registered].items():
+        for name, spec in registry.OWN[self.registered].items() if self.registered else ():
             if spec.startswith(module) or thing is None:
-                found = registry.load(self.registered, name)
+                found = self._load(name)
                 if not registry.is_builder(found) and found == thing:
                     return name
         return None
 
+    def definition(self) -> dict[str, Any]:
+        """Return the JSON Schema of all kinds."""
+        bare = [kind.name for kind in self.kinds if not any(entry.required for entry in kind.fields)]
+        words = list(dict.fromkeys([*self.words, *bare])) if self.by_word else []
+        return {"anyOf": [*([{"enum": words}] if words else []), *(kind.schema() for kind in self.kinds)]}
 
-EXTRAPOLATIONS = RegisteredFamily("extrapolation", registered="extrapolators")
-ACCELERATIONS = RegisteredFamily("accelerator", registered="accelerators")
-ORCHESTRATORS = RegisteredFamily("orchestrator", registered="orchestrators")
+
+EXTRAPOLATIONS = KindFamily("extrapolation", registered="extrapolators")
+ACCELERATIONS = KindFamily("accelerator", registered="accelerators")
+ORCHESTRATORS = KindFamily("orchestrator", registered="orchestrators")
 
 
 @dataclass(frozen=True)
@@ -171,7 +226,7 @@ def _field(key: str, form: Form, about: str, default: Any) -> Field:
             return _field(key, form.form, about, default)
         word, get = form.word, attrgetter(key)
         return Field(key, form, about, get=lambda thing: word if get(thing) is None else get(thing))
-    if isinstance(form, RegisteredFamily) and default is not inspect.Parameter.empty:
+    if isinstance(form, KindFamily) and default is not inspect.Parameter.empty:
         return Field(key, form, about, stand_in=default)
     if isinstance(form, ListForm | MappingForm | WordOrForm):
         return Field(key, LocatedForm(form), about)
@@ -235,14 +290,12 @@ def _union_form(members: tuple[Any, ...], expected: str) -> Form:
         form = EitherForm(str, TEXT, form_for(known[1], expected))
     if len(known) == len(members):
         return form
-    word = form.word_for(None) if isinstance(form, RegisteredFamily) else None
+    word = form.word_for(None) if isinstance(form, KindFamily) else None
     return NoneWordForm(word or "none", form)
 
 
 def _list_form(form: Form, expected: str) -> Form:
     usual: dict[int, Form] = {id(NUMBER): VECTOR, id(TEXT): TEXTS, id(VECTOR): MATRIX, id(PORTS): PORTS}
-    return (
-        usual.get(id(form), ListForm(form, expected or "a list"))
-        if not expected
-        else ListForm(form, expected)
-    )
+    if not expected and id(form) in usual:
+        return usual[id(form)]
+    return ListForm(form, expected or "a list")

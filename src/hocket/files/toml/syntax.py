@@ -45,8 +45,8 @@ class KeyLines:
     """The lines of a text, counted from 1."""
 
     def __init__(self, text: str):
-        self._tokens = list(_split_tokens(text))
-        self._at = 0
+        self._tokens = _split_tokens(text)
+        self._token, self._line = next(self._tokens)
         self._lines: dict[Keys, int] = {}
         self._given: dict[Keys, int] = {}
         self._last: dict[Keys, int] = {}
@@ -61,16 +61,8 @@ class KeyLines:
                 return line
         return None
 
-    @property
-    def _token(self) -> str:
-        return self._tokens[self._at][0]
-
-    @property
-    def _line(self) -> int:
-        return self._tokens[self._at][1]
-
     def _advance(self) -> None:
-        self._at = min(self._at + 1, len(self._tokens) - 1)
+        self._token, self._line = next(self._tokens, ("", self._line))
 
     def _walk_document(self) -> None:
         base: Keys = ()
@@ -132,7 +124,6 @@ class KeyLines:
             return
         number = 0
         while self._token not in ("", "]" if opening == "[" else "}"):
-            before = self._at
             if self._token in ("\n", ","):
                 self._advance()
             elif opening == "[":
@@ -141,7 +132,7 @@ class KeyLines:
                 number += 1
             else:
                 self._walk_pair(path)
-                if self._at == before:
+                while self._token not in ("", "\n", ",", "}"):
                     self._advance()
         self._advance()
 

@@ -12,6 +12,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from typing import Any, TypeAlias, get_args
 
@@ -107,9 +108,8 @@ class TableKind:
         known = [*(["type"] if self.tagged else []), *(entry.name for entry in self.fields)]
         unknown = [key for key in table if key not in known]
         for key in unknown:
-            (place / key).fault(
-                f"there is no key `{key}` in {self._title()}", "", suggest_nearest(key, known)
-            )
+            what = f"there is no key `{key}` in {self._title()}"
+            (place / key).fault(what, "", suggest_nearest(key, known))
         return unknown
 
     def _add_arguments(self, more: Mapping[str, Any], arguments: dict[str, Any], place: FilePlace) -> bool:
@@ -137,9 +137,8 @@ class TableKind:
         """Return the JSON Schema of the table."""
         properties: dict[str, Any] = {"type": {"const": self.name}} if self.tagged else {}
         for entry in self.fields:
-            properties[entry.name] = entry.form.schema() | (
-                {"description": entry.about} if entry.about else {}
-            )
+            described = {"description": entry.about} if entry.about else {}
+            properties[entry.name] = entry.form.schema() | described
         required = [entry.name for entry in self.fields if entry.required]
         return {
             "type": "object",
@@ -176,91 +175,6 @@ def table_kind(name: str, build: Build, *fields: Field, cls: type | None = None,
 
 
 @dataclass(frozen=True)
-class KindFamily(DefinedForm):
-    """Kinds that stand in the same place, told apart by `type`; some may be given as one word."""
-
-    name: str
-    own: tuple[TableKind, ...] = ()
-    by_word: bool = True
-    """Whether a word is enough for a kind that needs no fields."""
-
-    @property
-    def kinds(self) -> tuple[TableKind, ...]:
-        """All kinds."""
-        return self.own
-
-    @property
-    def words(self) -> Mapping[str, Any]:
-        """Objects that have a name of their own."""
-        return {}
-
-    def known_names(self) -> list[str]:
-        """Return the names of all kinds and words."""
-        return [kind.name for kind in self.own]
-
-    def kinds_named(self, name: str) -> list[TableKind]:
-        """Return the kinds of one name; raises ScenarioError where they cannot be had."""
-        return [kind for kind in self.own if kind.name == name]
-
-    def read(self, value: Any, place: FilePlace) -> Any:
-        """Return what a word or a table describes."""
-        if isinstance(value, str) and self.by_word:
-            return self.read_word(value, place)
-        if not isinstance(value, dict):
-            word = "a word or a table" if self.by_word else "a table"
-            first = self.known_names()[0]
-            return place.report_unexpected(value, f'{word}, as in {{ type = "{first}", ... }}')
-        if "type" not in value:
-            return place.fault(
-                f"`type` is missing in {place.label}", f"the kind of {self.name}", self._suggest_kind("")
-            )
-        name = value["type"]
-        if not isinstance(name, str):
-            return (place / "type").report_unexpected(name, f"the kind of {self.name}, a text in quotes")
-        chosen = self._choose_kind(name, value, place / "type")
-        return chosen if chosen is WRONG else chosen.read(value, place)
-
-    def read_word(self, word: str, place: FilePlace) -> Any:
-        """Return what a word stands for."""
-        chosen = self._choose_kind(word, {}, place)
-        return chosen if chosen is WRONG else chosen.read({"type": word}, place)
-
-    def _choose_kind(self, name: str, table: Mapping[str, Any], place: FilePlace) -> Any:
-        choices = place.attempt(lambda: self.kinds_named(name))
-        if choices is WRONG:
-            return WRONG
-        if not choices:
-            what = (
-                f"there is no {self.name} `{name}`"
-                if self.by_word
-                else f"there is no {self.name} of type `{name}`"
-            )
-            return place.fault(what, "", self._suggest_kind(name))
-        return next((kind for kind in choices if kind.when in table), choices[-1])
-
-    def _suggest_kind(self, name: str) -> str:
-        return suggest_nearest(name, dict.fromkeys(self.known_names()))
-
-    def write(self, thing: Any, place: FilePlace) -> Any:
-        """Return the word or table that describes an object."""
-        for kind in self.own:
-            if kind.cls is type(thing):
-                return self.write_as(kind, thing, place)
-        return place.report_unwritable(thing, f"files know {self._suggest_kind('').removeprefix('one of ')}")
-
-    def write_as(self, kind: TableKind, thing: Any, place: FilePlace) -> Any:
-        """Return the table of a kind that describes an object, or its name where that says all."""
-        table = kind.write(thing, place)
-        return kind.name if self.by_word and list(table) == ["type"] else table
-
-    def definition(self) -> dict[str, Any]:
-        """Return the JSON Schema of all kinds."""
-        bare = [kind.name for kind in self.kinds if not any(entry.required for entry in kind.fields)]
-        words = list(dict.fromkeys([*self.words, *bare])) if self.by_word else []
-        return {"anyOf": [*([{"enum": words}] if words else []), *(kind.schema() for kind in self.kinds)]}
-
-
-@dataclass(frozen=True)
 class NamedTablesForm(DefinedForm):
     """A table of tables; `what` is one of them in words, with its article."""
 
@@ -270,25 +184,22 @@ class NamedTablesForm(DefinedForm):
     example: str
     inline: bool = False
     """Whether each is written in one line."""
-
-    @property
-    def expected_text(self) -> str:
-        """What a user should write."""
-        return f"a table for each {self.what.partition(' ')[2]}: {self.example}"
-
-    def with_name(self, name: str, thing: Any, models: Collection[str]) -> Any:  # noqa: ARG002
-        """Return a thing with its name; raises ScenarioError if it cannot have that beside these models."""
-        return thing
+    check: Callable[[dict[str, Any], Collection[str]], object] = lambda *_: None
+    """Raises ScenarioError for things by name that cannot have it, or not beside these models."""
+    stand_in: Any = WRONG
+    """Takes the place of a wrong thing, so that its name can still be checked."""
 
     def read(self, value: Any, place: FilePlace) -> Any:
         """Return the things by name."""
+        expected = f"a table for each {self.what.partition(' ')[2]}: {self.example}"
         if not isinstance(value, dict):
-            return place.report_unexpected(value, self.expected_text)
+            return place.report_unexpected(value, expected)
         keys = [entry.name for entry in self.kind.fields]
         bare = [key for key, inner in value.items() if key in keys and not isinstance(inner, dict)]
         if bare:
-            return (place / bare[0]).fault(f"{self.what} has no name", self.expected_text)
+            return (place / bare[0]).fault(f"{self.what} has no name", expected)
         models = place.sibling_value("models")
+        taken = models if isinstance(models, dict) else ()
         found: dict[str, Any] = {}
         for name, table in value.items():
             here = place / name
@@ -297,18 +208,18 @@ class NamedTablesForm(DefinedForm):
                 spot = here / key if key else here
                 place.findings.places[f"{place.level}{self.name}.{name}{'.' if key else ''}{key}"] = spot
             thing = self.kind.read(table, here)
-            taken = models if isinstance(models, dict) else ()
-            made = here.attempt(lambda: self.with_name(name, thing, taken))  # noqa: B023
-            if WRONG not in (thing, made):
-                found[name] = made
+            named = {name: self.stand_in if thing is WRONG else thing}
+            good = WRONG in named.values() or here.attempt(partial(self.check, named, taken)) is not WRONG
+            if good and thing is not WRONG:
+                found[name] = thing
         return found
 
     def write(self, value: Mapping[str, Any], place: FilePlace) -> Any:
         """Return the tables; None where there are none."""
         tables = {name: self.kind.write(each, place / name) for name, each in value.items()}
-        return (
-            Section(tables if self.inline else {name: Section(each) for name, each in tables.items()}) or None
-        )
+        if not self.inline:
+            tables = {name: Section(each) for name, each in tables.items()}
+        return Section(tables) or None
 
     def definition(self) -> dict[str, Any]:
         """Return the JSON Schema."""
@@ -332,20 +243,16 @@ class PortsForm(DefinedForm):
     def read(self, value: Any, place: FilePlace) -> Any:
         if not isinstance(value, list):
             return place.report_unexpected(value, 'a list of ports: ["force [N]", "x [m] = 0.5"]')
-        ports = []
-        for number, port in enumerate(value):
-            here = place / number
-            if isinstance(port, str):
-                ports.append(here.attempt(lambda port=port: Port.of(port)))  # type: ignore[misc]
-            elif isinstance(port, dict):
-                ports.append(self.kind.read(port, here))
-            else:
-                ports.append(
-                    here.report_unexpected(
-                        port, f'text such as "force [N]", or a table: {self.kind.example()}'
-                    )
-                )
+        ports = [self._read_port(port, place / number) for number, port in enumerate(value)]
         return WRONG if any(port is WRONG for port in ports) else tuple(ports)
+
+    def _read_port(self, port: Any, place: FilePlace) -> Any:
+        if isinstance(port, str):
+            return place.attempt(lambda: Port.of(port))
+        if isinstance(port, dict):
+            return self.kind.read(port, place)
+        expected = f'text such as "force [N]", or a table: {self.kind.example()}'
+        return place.report_unexpected(port, expected)
 
     def write(self, value: Iterable[Port], place: FilePlace) -> Any:
         return [self._write_port(port, place / number) for number, port in enumerate(value)]

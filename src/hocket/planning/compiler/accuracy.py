@@ -251,7 +251,8 @@ class Accuracy:
             reasons[WHOLE] = f"{what}, from the time that `{clock}` tells"
         if self.estimate == "copy":
             copy = _free_clock_name(COPY, scenario.models)
-            models[copy] = _level_over_s(level, _without_outputs(told))
+            inside = [each for each in told.connections if each.target not in told.output_names]
+            models[copy] = _level_over_s(level, told.with_changes(connections=inside, outputs=(), record=()))
             made += _time_connections([f"{copy}.{path}" for path in paths], clock, TOLD_COPY)
             made += [Connection(f"{copy}.{path}", f"{clock}.{COPY}.{path}") for path in signals]
             reasons[copy] = (
@@ -428,12 +429,6 @@ def _level_over_s(level: Composite, scenario: Scenario) -> Composite:
     return level.with_changes(
         scenario=scenario, step=1, orchestrator=Jacobi(), extrapolation=Hold(), start="cold"
     )
-
-
-def _without_outputs(scenario: Scenario) -> Scenario:
-    """Return a scenario without outputs of its own."""
-    inner = [each for each in scenario.connections if each.target not in scenario.output_names]
-    return scenario.with_changes(connections=inner, outputs=(), record=())
 
 
 def _time_connections(paths: Iterable[str], clock: str, told: tuple[str, ...]) -> list[Connection]:

@@ -93,7 +93,7 @@ def _capability_row(path: str, model: Any) -> CapabilityRow:
         "feedthrough": feedthrough_origin(model),
         "re-evaluation": _yes_or_no(can.reevaluates),
         "events": _yes_or_no(can.stops_early),
-        "step wish": _yes_or_no(_prefers_steps(bare)),
+        "step wish": _yes_or_no(isinstance(bare, Python) and has_preferred_step(bare._class_facts.cls)),
         "order": "" if can.order is None else str(can.order),
         "energy": _yes_or_no(_tells_energy(model)),
         "copies": _copies(model),
@@ -141,10 +141,6 @@ def _assumes_feedthrough(bare: Any) -> bool:
         told = bare.description.dependencies
         return any(told.get(port.name) is None and port.feedthrough == every for port in bare.outputs)
     return False
-
-
-def _prefers_steps(bare: Any) -> bool:
-    return isinstance(bare, Python) and has_preferred_step(bare._class_facts.cls)
 
 
 def _tells_energy(model: Any) -> bool:

@@ -74,10 +74,7 @@ def triviality_faults(level: Composite) -> list[Fault]:
             what = f"`{name}` is an equation, not an assignment"
             faults.append(Fault(what, f"{path}constraints.{name}", "", "the pass `modularity`"))
         for loop in () if solves_loops(each) else algebraic_loops(each):
-            what = f"{_format_loop(loop)}: each depends on itself at once"
+            around = " -> ".join(f"`{node}`" for node in (*loop, loop[0]))
+            what = f"{around}: each depends on itself at once"
             faults.append(Fault(what, path.rstrip(".") or "the outermost level", "", "the pass `loops`"))
     return faults or scenario_faults(with_level_ports(level.scenario))
-
-
-def _format_loop(loop: tuple[str, ...]) -> str:
-    return " -> ".join(f"`{path}`" for path in (*loop, loop[0]))

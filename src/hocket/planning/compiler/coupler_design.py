@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hocket.coupling.constraint_groups import ConstraintGroup, find_equation_port, is_level_input
-from hocket.errors import Fault, HocketError
+from hocket.errors import Fault, HocketError, ScenarioError
 from hocket.model.composite import as_level, traits_of
 from hocket.model.equations import Equation
 from hocket.model.ports import Port
@@ -219,27 +219,25 @@ def residuals(equations: Sequence[Equation], moment: Moment) -> list[float]:
     return [float(equation.residual(moment.values)) for equation in equations]
 
 
-def invert_sensitivity(
-    S: Array, equations: Sequence[str], inputs: Sequence[str], where: str
-) -> Array | list[Fault]:
-    """Return the inverse of how equations react to inputs, or why there is none."""
+def invert_sensitivity(S: Array, equations: Sequence[str], inputs: Sequence[str], where: str) -> Array:
+    """Return the inverse of how equations react to inputs; raises ScenarioError where there is none."""
     deaf = [text for text, row in zip(equations, S, strict=True) if not np.abs(row).max() > 0.0]
     listed = " and ".join(f"`{path}`" for path in inputs)
     if deaf:
         what = f"`{deaf[0]}` does not react to {listed} within a step"
         hint = "is there a way from these inputs to the outputs in it? does it act later than a step?"
-        return [Fault(what, where, "inputs that act on what is asked of them", hint)]
+        raise ScenarioError(what, where, "inputs that act on what is asked of them", hint)
     idle = [path for path, column in zip(inputs, S.T, strict=True) if not np.abs(column).max() > 0.0]
     if idle:
         what = f"`{idle[0]}` has no influence on the equations"
-        return [Fault(what, where, "inputs that act on what is asked of them")]
+        raise ScenarioError(what, where, "inputs that act on what is asked of them")
     rows = S / np.abs(S).max(axis=1, keepdims=True)
     scaled = rows / np.abs(rows).max(axis=0, keepdims=True)
     sizes = np.linalg.svd(scaled, compute_uv=False)
     if sizes[-1] < SINGULAR * sizes[0]:
         what = f"the equations cannot tell {listed} apart: they react to them in the same way"
         hint = "one equation may follow from the others; for a force and its counterforce, say which is which"
-        return [Fault(what, where, "equations that do not depend on each other", hint)]
+        raise ScenarioError(what, where, "equations that do not depend on each other", hint)
     return np.array(np.linalg.inv(S), dtype=np.float64)
 
 
@@ -260,8 +258,8 @@ class CouplerDesign:
 
 def derive_coupler(
     scenario: Scenario, coupling: ConstraintGroup, level: Composite, gap: float
-) -> CouplerDesign | list[Fault]:
-    """Return the Coupler, or why there is none.
+) -> CouplerDesign:
+    """Return the Coupler; raises ScenarioError where there is none.
 
     `gap` is what equations may be short of at the start, as a part of the values in them.
     """
@@ -274,38 +272,38 @@ def derive_coupler(
             response = _bench(scenario, coupling, models | sloped, step).response()
         except TrialError as error:
             what = f"`{error.args[0]}` was tried over a step of {step:g} s: {error.args[1]}"
-            return [Fault(what, coupling.where, "simulators that bear steps from their start values")]
-        senseless = [*_undefined_faults(coupling, response)]
-        if senseless:
-            return senseless
+            expected = "simulators that bear steps from their start values"
+            raise ScenarioError(what, coupling.where, expected) from None
+        _refuse(_undefined_faults(coupling, response))
         second = pulse_growth(*changes(response, lambda now, _: residuals(coupling.equations, now))) > GROWS
         lacking = _missing_rates(coupling, second, response)
         if not lacking:
             break
-        more = _with_slopes(coupling, lacking, models, level)
-        if isinstance(more, list):
-            return more
-        sloped |= more
+        sloped |= _with_slopes(coupling, lacking, models, level)
     degrees = np.where(
         second, 2, np.where(equations_acted_at_once(response, coupling.equations), 0, 1)
     ).tolist()
     coupler = _coupler(
         scenario, coupling, degrees, 1.0 / float(level.step), outputs_reacting_at_once(response)
     )
-    faults = [*_rate_faults(coupling, coupler, response)] or [
-        *_start_faults(coupling, coupler, response, sloped, gap),
-        *_third_derivative_faults(coupling, coupler, response),
-    ]
-    if faults:
-        return faults
+    _refuse(_rate_faults(coupling, coupler, response))
+    _refuse(
+        [
+            *_start_faults(coupling, coupler, response, sloped, gap),
+            *_third_derivative_faults(coupling, coupler, response),
+        ]
+    )
     S, _ = changes(response, _sigma(coupler))
     W = invert_sensitivity(S, coupler.equations, coupling.determines, coupling.where)
-    if isinstance(W, list):
-        return W
     base = response.base
     first = np.array([base.after.values[path] for path in coupling.determines])
     start: Array = first - W @ np.array(_sigma(coupler)(base.after, base.start))
     return CouplerDesign(coupling, replace(coupler, W=W.tolist(), start=start.tolist(), over=step), sloped)
+
+
+def _refuse(faults: Iterable[Fault]) -> None:
+    if found := list(faults):
+        raise ScenarioError(found)
 
 
 def draft_coupler(scenario: Scenario, coupling: ConstraintGroup) -> CouplerDesign:
@@ -344,8 +342,8 @@ def _missing_rates(coupling: ConstraintGroup, second: Any, response: Response) -
 
 def _with_slopes(
     coupling: ConstraintGroup, lacking: list[str], models: Mapping[str, Model], level: Composite
-) -> dict[str, Model] | list[Fault]:
-    """Return models that tell slopes by differences, or why that cannot be."""
+) -> dict[str, Model]:
+    """Return models that tell slopes by differences; raises ScenarioError where that cannot be."""
     found: dict[str, Model] = {}
     for path in lacking:
         owner = path.partition(".")[0]
@@ -361,7 +359,7 @@ def _with_slopes(
             continue
         what = f"inputs act on accelerations, so the time derivative of `{path}` is needed; it {why}"
         hint = f'name the output that is its derivative: rates = {{ "{path}" = "..." }}'
-        return [Fault(what, coupling.where, "a rate, or slopes", hint)]
+        raise ScenarioError(what, coupling.where, "a rate, or slopes", hint)
     return found
 
 

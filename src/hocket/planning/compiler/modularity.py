@@ -78,7 +78,8 @@ class Modularity:
         deep = [
             name
             for name, model in level.scenario.models.items()
-            if as_level(model) and _has_constraints(model)
+            if (inner_level := as_level(model))
+            and any(each.scenario.constraints for _, each in levels(inner_level))
         ]
         models: dict[str, Any] = _models_with_ports(level.scenario) if deep else {}
         for name in deep:
@@ -120,15 +121,13 @@ class Modularity:
             return [], faults
         done = []
         for coupling in found:
-            each = (
-                derive_coupler(scenario, coupling, level, self.gap)
-                if self.tries
-                else draft_coupler(scenario, coupling)
-            )
-            if isinstance(each, CouplerDesign):
-                done.append(each)
-            else:
-                faults += each
+            try:
+                if self.tries:
+                    done.append(derive_coupler(scenario, coupling, level, self.gap))
+                else:
+                    done.append(draft_coupler(scenario, coupling))
+            except ScenarioError as error:
+                faults += error.faults
         return done, faults
 
     def _insert_coupler(self, level: Composite, done: CouplerDesign) -> Composite:
@@ -180,11 +179,6 @@ class Modularity:
         return Iterate(
             sweep_orchestrator(inner, scenario, last), self.tolerance, self.at_most, self.accelerate
         )
-
-
-def _has_constraints(model: Any) -> bool:
-    """Return whether a level or one inside it has constraints."""
-    return any(each.scenario.constraints for _, each in levels(model))
 
 
 def _prefix_faults(faults: list[Fault], prefix: str) -> list[Fault]:

@@ -23,6 +23,7 @@ from hocket.orchestrators.adaptive import Adaptive
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.planning.compiler.contract import algebraic_loops, solves_loops
 from hocket.planning.compiler.sublevels import show_outputs
+from hocket.planning.parameters import change_levels
 from hocket.simulators.wrappers.timed import reserved_inputs
 
 if TYPE_CHECKING:
@@ -96,20 +97,18 @@ def with_variable_steps(level: Composite, quantum: Fraction) -> Composite:
     return level.with_changes(scenario=scenario.with_models({**scenario.models, **ready}))
 
 
-def _with_quantum(level: Any, quantum: Fraction) -> Any:
+def _with_quantum(level: Any, quantum: Fraction) -> Composite:
     """Return a level, and those inside it, ready for any step that is a multiple of the quantum."""
-    inner = {name: model for name, model in level.scenario.models.items() if as_level(model)}
-    ready = {name: _with_quantum(model, quantum) for name, model in inner.items()}
-    return level.with_changes(
-        scenario=level.scenario.with_models({**level.scenario.models, **ready}),
-        orchestrator=_adaptive_orchestrator(level.orchestrator, quantum / level.step),
-    )
 
+    def control(each: Composite) -> Composite:
+        now, part = each.orchestrator, quantum / each.step
+        if traits_of(now).adaptive:
+            adaptive: Any = now
+            return each.with_changes(orchestrator=replace(adaptive, quantum=part))
+        made = Adaptive(now, tolerance=ANY, quantum=part, first=Fraction(1), rejects=False)
+        return each.with_changes(orchestrator=made)
 
-def _adaptive_orchestrator(orchestrator: Any, part: Fraction) -> Any:
-    if traits_of(orchestrator).adaptive:
-        return replace(orchestrator, quantum=part)
-    return Adaptive(orchestrator, tolerance=ANY, quantum=part, first=Fraction(1), rejects=False)
+    return change_levels(level, control)
 
 
 def _show_all_outputs(level: Any) -> Any:

@@ -16,6 +16,7 @@ from hocket.model.composite import Composite, traits_of
 from hocket.model.extrapolators import Hold, Polynomial
 from hocket.model.protocols import Extrapolator
 from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
+from hocket.planning.compiler.sublevels import order_groups
 from hocket.search.nest.hierarchy import LevelGroup
 
 GRAIN = 10**6
@@ -43,21 +44,20 @@ def explicit_variants(composite: Composite) -> Iterator[AlgorithmVariant]:
     models = composite.scenario.models.values()
     fresh = "consistent"
     again = made.outputs == "stale" and all(model.capabilities.reevaluates for model in models)
-    smoother = isinstance(composite.extrapolation, Hold)
+    parallel = traits_of(made).schedule == "parallel"
     if again:
         yield AlgorithmVariant('outputs = "consistent"', outputs=fresh)
-    if traits_of(made).schedule == "parallel":
+    if parallel:
         yield AlgorithmVariant('"gauss-seidel"', sequential=True)
         if again:
             yield AlgorithmVariant('"gauss-seidel", outputs = "consistent"', sequential=True, outputs=fresh)
-    if smoother:
-        yield AlgorithmVariant('extrapolation "linear"', extrapolation=Polynomial(1))
+    if isinstance(composite.extrapolation, Hold):
+        line, words = Polynomial(1), 'extrapolation "linear"'
+        yield AlgorithmVariant(words, extrapolation=line)
         if again:
-            words = 'extrapolation "linear", outputs = "consistent"'
-            yield AlgorithmVariant(words, outputs=fresh, extrapolation=Polynomial(1))
-        if traits_of(made).schedule == "parallel":
-            words = '"gauss-seidel", extrapolation "linear"'
-            yield AlgorithmVariant(words, sequential=True, extrapolation=Polynomial(1))
+            yield AlgorithmVariant(f'{words}, outputs = "consistent"', outputs=fresh, extrapolation=line)
+        if parallel:
+            yield AlgorithmVariant(f'"gauss-seidel", {words}', sequential=True, extrapolation=line)
 
 
 def iterative_variants(composite: Composite) -> Iterator[AlgorithmVariant]:
@@ -80,8 +80,8 @@ def explicit_orchestrator(composite: Composite) -> Any:
     if traits_of(made).adaptive:
         why = "chooses its steps as it runs, and levels are judged with steps that are known before"
     what = f"`{name}` {why}"
-    raise ScenarioError(what, "orchestrator", "`Jacobi`, `GaussSeidel`, or `Iterate` around one of them",
-                        "--algorithm jacobi")  # fmt: skip
+    expected = "`Jacobi`, `GaussSeidel`, or `Iterate` around one of them"
+    raise ScenarioError(what, "orchestrator", expected, "--algorithm jacobi")
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +135,7 @@ def _given_order(order: Any, group: LevelGroup, models: tuple[str, ...]) -> Any:
     """Return an order that was given, for a level: a group comes where its first member came."""
     if order == "auto":
         return order
-    given = [each if isinstance(each, str) else tuple(each) for each in order]
-    ranks = {n: rank for rank, each in enumerate(given) for n in ((each,) if isinstance(each, str) else each)}
+    ranks = {name: rank for rank, each in enumerate(order_groups(order)) for name in each}
     place = group.places()
     first = [min(ranks[name] for name, at in place.items() if at == number) for number in range(len(models))]
     found: dict[int, list[str]] = {}

@@ -37,20 +37,10 @@ SHARES = (1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 40, 50, 64)
 """Denominators: with these a decimal stays one."""
 
 
-def smooth_numbers(most: int) -> list[int]:
-    """Return the numbers up to `most` without prime factors above 5."""
-    found = []
-    for number in range(1, most + 1):
-        rest = number
-        for prime in (2, 3, 5):
-            while rest % prime == 0:
-                rest //= prime
-        if rest == 1:
-            found.append(number)
-    return found
-
-
-TIMES = tuple(smooth_numbers(REACH))
+TIMES = tuple(
+    sorted(n for a in range(7) for b in range(4) for c in range(3) if (n := 2**a * 3**b * 5**c) <= REACH)
+)
+"""Numerators: those without prime factors above 5."""
 RATIOS = SHARES
 """Steps of a level in one of the level around it."""
 

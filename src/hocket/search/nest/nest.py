@@ -14,7 +14,7 @@ from typing import TypeAlias
 from hocket.analysis.bond_energy import balanced_leaves
 from hocket.errors import Fault, ScenarioError
 from hocket.files.experiments import ExperimentLike, as_experiment
-from hocket.model.arguments import expect_call, is_number
+from hocket.model.arguments import expect_call, is_positive
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.composite import Composite, levels
 from hocket.model.experiment import Experiment
@@ -105,19 +105,17 @@ def _read_nestable(what: ExperimentLike, stop: Duration | None) -> Experiment:
 def _check_nestable(composite: Composite, tolerance: float | None, work: float) -> None:
     """Refuse what cannot be nested, or not be judged, with every reason."""
     scenario, faults = composite.scenario, []
-    if tolerance is not None and not (is_number(tolerance) and tolerance > 0.0):
+    if tolerance is not None and not is_positive(tolerance):
         expected = "a number above 0, such as 1e-3: a part of the largest value"
         faults.append(Fault(f"a tolerance of {tolerance!r} cannot be kept", "tolerance", expected))
-    if not (is_number(work) and work > 0.0):
-        faults.append(
-            Fault(f"the work is {work!r}", "work", "a multiple of the exchanges of now, such as 1.5")
-        )
-    if len(scenario.models) < 3:
-        count = len(scenario.models)
-        hint = "`hocket check` says which algorithm and step would be better"
+    if not is_positive(work):
+        expected = "a multiple of the exchanges of now, such as 1.5"
+        faults.append(Fault(f"the work is {work!r}", "work", expected))
+    if (count := len(scenario.models)) < 3:
         what = (
             f"levels inside need three simulators at least, and there {'is' if count == 1 else 'are'} {count}"
         )
+        hint = "`hocket check` says which algorithm and step would be better"
         faults.append(Fault(what, "models", "", hint))
     faults += _equations(composite)
     if scenario.hosts:
@@ -125,15 +123,10 @@ def _check_nestable(composite: Composite, tolerance: float | None, work: float) 
         hint = "leave `hosts` out to look for levels; `hocket compile` makes a level of each host"
         faults.append(Fault(what, "hosts", "one machine", hint))
     if not faults:  # what cannot be planned has other faults to tell
-        faults = [
-            Fault(
-                f"`{path}` cannot be judged: its bonds are balanced, by a law that is not linear",
-                path,
-                "",
-                "bonds without `balance` while a hierarchy is looked for",
-            )
-            for path in balanced_leaves(composite)
-        ]
+        hint = "bonds without `balance` while a hierarchy is looked for"
+        for path in balanced_leaves(composite):
+            what = f"`{path}` cannot be judged: its bonds are balanced, by a law that is not linear"
+            faults.append(Fault(what, path, "", hint))
     if faults:
         raise ScenarioError(faults)
     explicit_orchestrator(composite)
@@ -142,10 +135,9 @@ def _check_nestable(composite: Composite, tolerance: float | None, work: float) 
 def _equations(composite: Composite) -> Iterator[Fault]:
     """Yield equations between ports, as they were written or compiled: no connections to weigh against."""
     for path, each in levels(composite):
+        models = each.scenario.models.items()
         found = [f"constraints.{name}" for name in each.scenario.constraints]
-        found += [
-            f"models.{name}" for name, model in each.scenario.models.items() if isinstance(model, Coupler)
-        ]
+        found += [f"models.{name}" for name, model in models if isinstance(model, Coupler)]
         if found:
             what = "inputs that equations determine have no exact solution to judge levels by"
             hint = "`hocket compile` makes a level of those they couple; `hocket check RUN` judges a run"

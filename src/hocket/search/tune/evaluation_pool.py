@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from hashlib import sha256
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TextIO, TypeAlias
 
 from hocket.errors import FileError, ScenarioError
@@ -65,11 +64,9 @@ class DaskCluster:
         from dask.distributed import as_completed as as_arriving
 
         arriving: Any = as_arriving
+        how = {"pure": False, "retries": RETRIES}
         futures = {
-            self.client.submit(
-                _judge_on_cluster, self.judging, list(chunk), pure=False, retries=RETRIES
-            ): chunk
-            for chunk in chunks
+            self.client.submit(_judge_on_cluster, self.judging, list(chunk), **how): chunk for chunk in chunks
         }
         try:
             for future in arriving(list(futures)):
@@ -79,9 +76,8 @@ class DaskCluster:
             raise ScenarioError(what, "--dask", "models that do not end the process") from None
         except (CancelledError, OSError) as error:
             what = f"the cluster at `{self.address}` went away: {error or 'no scheduler'}"
-            raise ScenarioError(
-                what, "--dask", "", "the same search again: what is in its folder is kept"
-            ) from None
+            hint = "the same search again: what is in its folder is kept"
+            raise ScenarioError(what, "--dask", "", hint) from None
 
     def close(self) -> None:
         """Leave the cluster as it was."""
@@ -93,12 +89,10 @@ _CLUSTER_JUDGES: dict[str, PointJudge] = {}
 
 def _judge_on_cluster(sent: bytes, points: Sequence[Point]) -> list[Numbers]:
     mark = sha256(sent).hexdigest()
-    judging: PointJudge | None = _CLUSTER_JUDGES.get(mark)
-    if judging is None:
-        judging = pickle.loads(sent)
+    if mark not in _CLUSTER_JUDGES:
         _CLUSTER_JUDGES.clear()
-        _CLUSTER_JUDGES[mark] = judging
-    return judging(points)
+        _CLUSTER_JUDGES[mark] = pickle.loads(sent)
+    return _CLUSTER_JUDGES[mark](points)
 
 
 def search_identity(judging: PointJudge) -> str:
@@ -168,9 +162,7 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()
 

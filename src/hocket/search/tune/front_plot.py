@@ -53,16 +53,12 @@ def draw(tuned: Front, path: Path | str | None = None) -> Any:
     used = dict.fromkeys(label for each in axes for label in each.get_legend_handles_labels()[1])
     handles = [
         import_extra("matplotlib.lines", "plot").Line2D(
-            [], [], label=label, **MARKS[_kind(label)] | BIG.get(label, {})
+            [], [], label=label, **MARKS[label if label in MARKS else "limit"] | BIG.get(label, {})
         )
         for label in used
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
     return save_figure(figure, path)
-
-
-def _kind(label: str) -> str:
-    return label if label in MARKS else "limit"
 
 
 def _is_map(tuned: Front) -> bool:

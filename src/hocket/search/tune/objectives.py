@@ -39,7 +39,8 @@ from hocket.simulators.recipes import load
 def counted_outputs(composite: Composite, ports: Sequence[str], patterns: tuple[str, ...]) -> list[str]:
     """Return which of the outputs count: those that are named, or else those that the scenario records."""
     if patterns:
-        kept = [port for port in ports if any(_matches_pattern(port, text) for text in patterns)]
+        every = [*patterns, *(f"*.{text}" for text in patterns)]
+        kept = [port for port in ports if any(fnmatchcase(port, text) for text in every)]
         if not kept:
             hint = suggest_nearest(patterns[0], ports)
             raise ScenarioError(f"no output is `{', '.join(patterns)}`", "objectives", "", hint)
@@ -61,10 +62,6 @@ def units_of(composite: Composite, patterns: tuple[str, ...]) -> list[str]:
             filter(None, (units[port] for port in counted_outputs(composite, tuple(units), patterns)))
         )
     )
-
-
-def _matches_pattern(port: str, text: str) -> bool:
-    return fnmatchcase(port, text) or fnmatchcase(port, f"*.{text}")
 
 
 PARTS = (2, 3, 4, 5)

@@ -34,7 +34,7 @@ from hocket.search.tune.space import Point, Space
 from hocket.simulators.state_space import StateSpace
 
 RESCALED = ("rho", "delta", "step")
-"""What is known of a coupling whose clock is wound."""
+"""What is known of a coupling under other steps."""
 STEPS = 2
 """After so many steps delta is taken (theory, section 1)."""
 
@@ -50,11 +50,12 @@ def read_scalable(composite: Composite) -> ScalableReading | None:
     return ScalableReading(linear, reading)
 
 
+@dataclass(eq=False)
 class ScalableReading:
     """A coupling that was read with one step and answers for others."""
 
-    def __init__(self, linear: Composite, reading: Reading):
-        self.linear, self.reading = linear, reading
+    linear: Composite
+    reading: Reading
 
     def numbers(self, step: float, names: Sequence[str]) -> tuple[float, ...]:
         """Return what is asked for at an outermost step in seconds; nan where there is no number."""

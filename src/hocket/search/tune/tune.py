@@ -103,7 +103,10 @@ def tune(
     def times() -> dict[str, float] | None:
         return step_seconds(composite, begins) if any(each.name == "time" for each in wanted) else None
 
-    with Journal(_file(folder), search_identity(judging), times) as journal:
+    if folder is not None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    file = None if folder is None else Path(folder) / "judged.jsonl"
+    with Journal(file, search_identity(judging), times) as journal:
         judging = judging.with_changes(times=journal.facts)
         now = judging.of_now()
         points = all_points(chosen) if everything else []
@@ -164,13 +167,6 @@ def _times(stop: Duration | None, start: Duration) -> tuple[Fraction | None, Fra
             f"the run stops at {format_duration(ends)} and starts at {format_duration(begins)}", "stop"
         )
     return ends, begins
-
-
-def _file(folder: Path | str | None) -> Path | None:
-    if folder is None:
-        return None
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    return Path(folder) / "judged.jsonl"
 
 
 def _space(composite: Composite, over: Mapping[str, str], rotations: bool) -> Space:

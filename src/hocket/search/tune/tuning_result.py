@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +29,13 @@ from hocket.planning.parameters import leaves
 from hocket.planning.planner import plan_tree
 from hocket.search.case import Case
 from hocket.search.tune.choices import apply_choices
-from hocket.search.tune.objectives import Objective, mixed_units_note, recorded_errors, with_shorter_steps
+from hocket.search.tune.objectives import (
+    Objective,
+    counted_outputs,
+    mixed_units_note,
+    recorded_errors,
+    with_shorter_steps,
+)
 from hocket.search.tune.point_judge import Numbers
 from hocket.search.tune.space import Point, Space
 from hocket.simulators.sources import Csv, Function, Table
@@ -196,19 +201,13 @@ class TuningResult:
         if not self.front:
             raise ScenarioError(self._why_empty(), "limits", "", "wider limits, or more to choose from")
         costs = self.costs[list(self.front)]
-        own = np.array(
-            [each.cost(value) for each, value in zip(self.wanted, self.now, strict=True)][: self.goals]
-        )
-        better = [
-            k
-            for k, row in enumerate(costs)
-            if np.isfinite(own).all() and (row <= own + 1e-12 * abs(own)).all()
-        ]
-        if better:
-            return (
-                better[knee(costs[better])] if self.goals > 2 else min(better, key=lambda k: tuple(costs[k]))
-            )
-        return knee(costs)
+        now = [each.cost(value) for each, value in zip(self.wanted, self.now, strict=True)]
+        own = np.array(now[: self.goals])
+        most = own + 1e-12 * abs(own)
+        better = [k for k, row in enumerate(costs) if np.isfinite(own).all() and (row <= most).all()]
+        if not better:
+            return knee(costs)
+        return better[knee(costs[better])] if self.goals > 2 else min(better, key=lambda k: tuple(costs[k]))
 
     def _why_empty(self) -> str:
         """Return why the front is empty: which limit none meets, and how near the best comes."""
@@ -253,9 +252,8 @@ class TuningResult:
         chosen = self.knee if row is None else row
         point = self.front[chosen]
         changes = list(self._changes(self.points[point]))
-        count = {0: "nothing changes", 1: "one choice changes"}.get(
-            len(changes), f"{len(changes)} choices change"
-        )
+        several = f"{len(changes)} choices change"
+        count = {0: "nothing changes", 1: "one choice changes"}.get(len(changes), several)
         return [
             f"row {chosen}: {reason(self.wanted, self.numbers[point], self.now)}",
             f"{count} against now:",
@@ -325,12 +323,12 @@ def check_prediction(composite: Composite, stop: Fraction, start: Fraction = Fra
         names = [port.port for port in ports]
     except HocketError:
         predicted = math.nan
-        kept = [
-            name for name in made.ports if any(fnmatchcase(name, each) for each in composite.scenario.record)
-        ]
-        names = kept or list(made.ports)
+        names = counted_outputs(composite, made.ports, ())
     truth, against = _truth(case)
-    largest = [_largest(made[name].t - float(start), made[name].values, name, truth) for name in names]
+    largest = [
+        float(np.max(np.abs(made[name].values - truth(name, made[name].t - float(start))), initial=0.0))
+        for name in names
+    ]
     try:
         steps, exchanges = case.work.steps, case.work.exchanges
     except HocketError:
@@ -355,7 +353,3 @@ def _truth(case: Case) -> tuple[Truth, str]:
     begin = float(case.start)
     interpolate: Truth = lambda name, t: np.interp(t, made[name].t - begin, made[name].values)  # noqa: E731
     return interpolate, f"{part} times shorter steps"
-
-
-def _largest(t: Array, values: Array, name: str, truth: Truth) -> float:
-    return float(np.max(np.abs(values - truth(name, t)), initial=0.0))

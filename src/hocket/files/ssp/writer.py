@@ -1,22 +1,44 @@
-"""Systems as elements of an SSD, with the units and enumerations that they refer to by name.
+"""From an experiment to an SSP: systems, with the units and enumerations that they refer to by name.
 
-In:  a Composite of FMUs, and of models that an SSP writes as a part of a connection
-Out: <System> with its <ParameterBindings>, <Units> and <Enumerations>
+In:  an Experiment whose models are FMUs, or models that an SSP writes as a part of a connection
+Out: an .ssp
 """
 
 from __future__ import annotations
 
 import re
+import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from hocket.errors import Fault
-from hocket.files.ssp.annotation import annotate, encode_annotation
+from hocket.coupling.level_ports import with_level_ports
+from hocket.coupling.wiring import scenario_faults
+from hocket.errors import Fault, FileError, ScenarioError
+from hocket.files.atomic_files import replace_file
+from hocket.files.fmus import free_name
+from hocket.files.ssp.annotation import NAMESPACE, annotate, encode_annotation
+from hocket.files.ssp.package import ImportFindings, MalformedError, parse_xml
 from hocket.files.ssp.unit_definitions import IDENTITY, AffineMap, NamedUnit, fmu_unit, unit_definition
-from hocket.files.ssp.vocabulary import FMU, INTERFACES, LOOKUP, SSC, SSD, SSV, TAGS, Needs
+from hocket.files.ssp.vocabulary import (
+    DEFAULT,
+    FMU,
+    INTERFACES,
+    LOOKUP,
+    SSC,
+    SSD,
+    SSV,
+    TAGS,
+    Needs,
+    register_prefixes,
+)
+from hocket.model.clock import seconds
 from hocket.model.composite import Composite, traits_of
+from hocket.model.experiment import Experiment
 from hocket.model.ports import Port
 from hocket.model.protocols import Model, text_ports
 from hocket.model.scenario import Connection, Scenario
@@ -111,11 +133,9 @@ class ConnectedPorts:
 
     def effect(self, connection: Connection) -> AffineMap:
         """Return what a connection does to a number, units and all."""
-        source, target = (
-            self.find_port(connection.source, True)[2],
-            self.find_port(connection.target, False)[2],
-        )
-        units = AffineMap(*conversion(source.unit, target.unit))
+        source = self.find_port(connection.source, True)[2].unit
+        target = self.find_port(connection.target, False)[2].unit
+        units = AffineMap(*conversion(source, target))
         return units.then(AffineMap(connection.gain, connection.offset))
 
 
@@ -125,9 +145,8 @@ class Fold:
 
     scenario: Scenario
     gone: frozenset[str] = frozenset()
-    suppressed: frozenset[Connection] = frozenset()
-    """Connections that hold the whole effect: units are not to be converted again."""
     tables: dict[Connection, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    """Of connections that hold the whole effect, so that units are not to be converted again."""
 
     def level(self, composite: Composite) -> Composite:
         """Return the level around this scenario; an order no longer names the models that are gone."""
@@ -159,7 +178,6 @@ def fold_models(scenario: Scenario) -> Fold:
         return Fold(scenario)
     ends = ConnectedPorts(scenario)
     kept: list[Connection] = []
-    suppressed: set[Connection] = set()
     tables: dict[Connection, tuple[tuple[int, int], ...]] = {}
     for connection in scenario.connections:
         owner = connection.source.partition(".")[0]
@@ -171,12 +189,10 @@ def fold_models(scenario: Scenario) -> Fold:
         line, table, source = _trace_source(scenario, connection, gone, ends)
         made = replace(connection, source=source, gain=line.gain, offset=line.offset)
         kept.append(made)
-        suppressed.add(made)
-        if table:
-            tables[made] = table
+        tables[made] = table
     models = {name: model for name, model in scenario.models.items() if name not in gone}
     left = scenario.with_changes(models=models, connections=kept)
-    return Fold(left, frozenset(gone), frozenset(suppressed), tables)
+    return Fold(left, frozenset(gone), tables)
 
 
 def _trace_source(
@@ -365,11 +381,11 @@ class SystemWriter:
             bare = bare or (not isinstance(model, Fmu) and not port.unit)
             ports.append(port)
         # a connector of a system without a unit would take that of the other end
-        if (bare and any(port.unit for port in ports)) or connection in fold.suppressed:
+        if (bare and any(port.unit for port in ports)) or connection in fold.tables:
             node.set("suppressUnitConversion", "true")
         line = AffineMap(connection.gain, connection.offset)
-        if connection in fold.tables:
-            _write_map_table(node, "Integer", fold.tables[connection])
+        if table := fold.tables.get(connection):
+            _write_map_table(node, "Integer", table)
             if line != IDENTITY:
                 what = f"`{connection.source}` goes through a table of values and a factor"
                 self.faults.append(Fault(what, f"connections.{connection.target}", "one of them"))
@@ -391,3 +407,98 @@ def _write_map_table(parent: Element, kind: str, table: Iterable[tuple[int, int]
 def _connector_and_indices(fmu: Fmu, port: str) -> tuple[str, tuple[int, ...]]:
     """Return the variable a port belongs to, with its place in the array."""
     return (port, ()) if port in fmu.description.by_name else split_element(port)
+
+
+_WHEN = (2000, 1, 1, 0, 0, 0)
+"""The same experiment gives the same bytes."""
+
+
+def write_ssp(what: Experiment | Composite, path: Path | str) -> None:
+    """Write an SSP, 1.0 unless something in it needs 2.0; raises ScenarioError for what is not an FMU.
+
+    Connections that reach into a level get connectors there. A factor (`Gain`) becomes a part of its
+    connection. What SSP has no words for stands in annotations, which `read_ssp` reads back.
+    """
+    file = Path(path)
+    experiment = what if isinstance(what, Experiment) else Experiment(what)
+    scenario = with_level_ports(experiment.composite.scenario)
+    faults = [*_unsupported_models(scenario), *scenario_faults(scenario)]
+    if faults:
+        raise ScenarioError(faults)
+    composite = experiment.composite.with_scenario(scenario)
+    sources = _sources(scenario)
+    text = ssd_text(replace(experiment, composite=composite, name=experiment.name or file.stem), sources)
+    with replace_file(file, FileError) as fresh, zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo(DEFAULT, _WHEN), text, zipfile.ZIP_DEFLATED)
+        for fmu, name in sources.items():
+            _add_fmu(archive, fmu, name)
+
+
+def _unsupported_models(scenario: Scenario, path: str = "") -> Iterator[Fault]:
+    """Yield the models that an SSP cannot hold."""
+    driven = {connection.target for connection in scenario.connections}
+    for name, model in scenario.models.items():
+        if isinstance(model, Composite):
+            yield from _unsupported_models(model.scenario, f"{path}{name}.")
+        elif not isinstance(model, Fmu) and not foldable(name, model, driven):
+            what = f"`{path}{name}` is a {type(model).__name__}, and an SSP holds FMUs"
+            yield Fault(what, f"models.{path}{name}", "an FMU, or a level of FMUs")
+
+
+def _fmus(scenario: Scenario) -> Iterator[Fmu]:
+    for model in scenario.models.values():
+        if isinstance(model, Composite):
+            yield from _fmus(model.scenario)
+        elif isinstance(model, Fmu):
+            yield model
+
+
+def _sources(scenario: Scenario) -> dict[Path, str]:
+    """Return the place of each FMU in the archive, by its file."""
+    sources: dict[Path, str] = {}
+    for fmu in _fmus(scenario):
+        if fmu.file not in sources:
+            used = {Path(name).stem for name in sources.values()}
+            sources[fmu.file] = f"resources/{free_name(fmu.file.stem, used)}.fmu"
+    return sources
+
+
+def _add_fmu(archive: zipfile.ZipFile, fmu: Path, name: str) -> None:
+    if fmu.is_file():
+        archive.writestr(zipfile.ZipInfo(name, _WHEN), fmu.read_bytes(), zipfile.ZIP_STORED)
+        return
+    with archive.open(zipfile.ZipInfo(name, _WHEN), "w") as inner, zipfile.ZipFile(inner, "w") as packed:
+        for file in sorted(fmu.rglob("*")):
+            if file.is_file():
+                entry = zipfile.ZipInfo(file.relative_to(fmu).as_posix(), _WHEN)
+                packed.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+def ssd_text(experiment: Experiment, sources: dict[Path, str]) -> bytes:
+    register_prefixes(NAMESPACE)
+    writer = SystemWriter(sources)
+    root = Element(f"{SSD}SystemStructureDescription", name=experiment.name)
+    root.set("generationTool", "hocket")
+    writer.needs.versioned.append(root)
+    writer.write_system(root, "root", experiment.composite)
+    writer.terms.write(root)
+    element = SubElement(root, f"{SSD}DefaultExperiment")
+    run: dict[str, Any] = {"every": experiment.every}
+    for name, time in (("start", experiment.start), ("stop", experiment.stop)):
+        decimal = None if time is None else float(time)
+        if decimal is not None:
+            element.set(f"{name}Time", repr(decimal))
+        # a time that its decimal does not tell
+        run[name] = None if decimal is None or seconds(decimal) == time else time
+    writer.annotate(element, "Run", SimpleNamespace(**run), "run")
+    if writer.faults:
+        raise ScenarioError(writer.faults)
+    writer.needs.finish()
+    ElementTree.indent(root)
+    text: bytes = ElementTree.tostring(root, "utf-8", xml_declaration=True)
+    try:
+        parse_xml(text, DEFAULT, ImportFindings())
+    except MalformedError as error:
+        line = text.split(b"\n")[error.line - 1].decode().strip()
+        raise ScenarioError(f"a name or text cannot be written as XML: {line!r:.80}") from None
+    return text
