@@ -1,5 +1,5 @@
 // FMUs as Python sees them; simulators/fmu/live.py is the only user.
-// In:  what the model description says, as numbers
+// In:  an FmuSetup: what the model description says, as numbers
 // Out: a live FMU, driven call by call or handed to a level
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -18,51 +18,102 @@ using namespace nb::literals;
 namespace hocket {
 
 void bind_exchange(nb::module_& module);
-std::shared_ptr<const ExchangeSetup> exchange_setup(const nb::dict& facts);
-
-using Groups = std::vector<std::tuple<int, std::vector<fmi::Reference>, std::vector<int>>>;
-using Texts = std::vector<std::pair<fmi::Reference, bool>>;
-
-std::vector<Group> groups(const Groups& given) {
-    std::vector<Group> result;
-    for (const auto& [type, references, places] : given)
-        result.push_back({static_cast<Type>(type), references, places});
-    return result;
-}
 
 namespace {
 
-std::shared_ptr<Fmu> fmu(int version, const std::string& library, const std::string& prefix,
-                         const nb::dict& facts) {
-    Setup setup;
-    setup.name = nb::cast<std::string>(facts["name"]);
-    setup.token = nb::cast<std::string>(facts["token"]);
-    setup.resources = nb::cast<std::string>(facts["resources"]);
-    setup.logging = nb::cast<bool>(facts["logging"]);
-    setup.events = nb::cast<bool>(facts["events"]);
-    setup.early = nb::cast<bool>(facts["early"]);
-    setup.feeds_through = nb::cast<bool>(facts["feeds_through"]);
-    setup.variable = nb::cast<bool>(facts["variable"]);
-    setup.interpolates = nb::cast<bool>(facts["interpolates"]);
-    setup.inputs = nb::cast<int>(facts["inputs"]);
-    setup.outputs = nb::cast<int>(facts["outputs"]);
-    setup.set = groups(nb::cast<Groups>(facts["set"]));
-    setup.get = groups(nb::cast<Groups>(facts["get"]));
-    setup.continuous = nb::cast<std::vector<int>>(facts["continuous"]);
-    setup.discrete = nb::cast<std::vector<int>>(facts["discrete"]);
-    for (const auto& [reference, binary] : nb::cast<Texts>(facts["texts_in"])) {
+// A string or binary variable.
+struct TextVariable {
+    fmi::Reference reference = 0;
+    bool binary = false;
+};
+
+void make_setup(Setup* self, std::string name, std::string token, std::string resources, bool logging,
+                bool events, bool feeds_through, bool variable, bool interpolates, int inputs, int outputs,
+                std::vector<Group> set, std::vector<Group> get, std::vector<int> continuous,
+                std::vector<int> discrete, const std::vector<TextVariable>& texts_in,
+                const std::vector<TextVariable>& texts_out, std::shared_ptr<ExchangeSetup> exchange) {
+    Setup& setup = *new (self) Setup;
+    setup.name = std::move(name);
+    setup.token = std::move(token);
+    setup.resources = std::move(resources);
+    setup.logging = logging;
+    setup.events = events;
+    setup.feeds_through = feeds_through;
+    setup.variable = variable;
+    setup.interpolates = interpolates;
+    setup.inputs = inputs;
+    setup.outputs = outputs;
+    setup.set = std::move(set);
+    setup.get = std::move(get);
+    setup.continuous = std::move(continuous);
+    setup.discrete = std::move(discrete);
+    for (const auto& [reference, binary] : texts_in) {
         setup.texts_in.push_back(reference);
         setup.binary_in.push_back(binary);
     }
-    for (const auto& [reference, binary] : nb::cast<Texts>(facts["texts_out"])) {
+    for (const auto& [reference, binary] : texts_out) {
         setup.texts_out.push_back(reference);
         setup.binary_out.push_back(binary);
     }
-    if (facts.contains("exchange")) setup.exchange = exchange_setup(nb::cast<nb::dict>(facts["exchange"]));
+    setup.exchange = std::move(exchange);
+}
+
+std::vector<TextVariable> texts(const std::vector<fmi::Reference>& references,
+                                const std::vector<bool>& binary) {
+    std::vector<TextVariable> result;
+    for (std::size_t k = 0; k < references.size(); ++k) result.push_back({references[k], binary[k]});
+    return result;
+}
+
+void bind_setup(nb::module_& module) {
+    nb::class_<Group>(module, "VariableGroup")
+        .def(
+            "__init__",
+            [](Group* self, int type, std::vector<fmi::Reference> references, std::vector<int> places) {
+                new (self) Group{static_cast<Type>(type), std::move(references), std::move(places)};
+            },
+            nb::kw_only(), "type"_a, "references"_a, "places"_a)
+        .def_prop_ro("type", [](const Group& self) { return static_cast<int>(self.type); })
+        .def_ro("references", &Group::references)
+        .def_ro("places", &Group::places);
+    nb::class_<TextVariable>(module, "TextVariable")
+        .def(
+            "__init__",
+            [](TextVariable* self, fmi::Reference reference, bool binary) {
+                new (self) TextVariable{reference, binary};
+            },
+            nb::kw_only(), "reference"_a, "binary"_a)
+        .def_ro("reference", &TextVariable::reference)
+        .def_ro("binary", &TextVariable::binary);
+    nb::class_<Setup>(module, "FmuSetup")
+        .def("__init__", &make_setup, nb::kw_only(), "name"_a, "token"_a, "resources"_a, "logging"_a,
+             "events"_a, "feeds_through"_a, "variable"_a, "interpolates"_a, "inputs"_a, "outputs"_a, "set"_a,
+             "get"_a, "continuous"_a, "discrete"_a, "texts_in"_a, "texts_out"_a, "exchange"_a.none())
+        .def_ro("name", &Setup::name)
+        .def_ro("token", &Setup::token)
+        .def_ro("resources", &Setup::resources)
+        .def_ro("logging", &Setup::logging)
+        .def_ro("events", &Setup::events)
+        .def_ro("early", &Setup::early)
+        .def_ro("feeds_through", &Setup::feeds_through)
+        .def_ro("variable", &Setup::variable)
+        .def_ro("interpolates", &Setup::interpolates)
+        .def_ro("inputs", &Setup::inputs)
+        .def_ro("outputs", &Setup::outputs)
+        .def_ro("set", &Setup::set)
+        .def_ro("get", &Setup::get)
+        .def_ro("continuous", &Setup::continuous)
+        .def_ro("discrete", &Setup::discrete)
+        .def_prop_ro("texts_in", [](const Setup& self) { return texts(self.texts_in, self.binary_in); })
+        .def_prop_ro("texts_out", [](const Setup& self) { return texts(self.texts_out, self.binary_out); });
+}
+
+std::shared_ptr<Fmu> load(int version, const std::string& library, const std::string& prefix,
+                          const Setup& setup) {
     auto loaded = Library::load(library, prefix);
-    if (version == 1) return make_fmu1(std::move(loaded), std::move(setup));
-    if (version == 2) return make_fmu2(std::move(loaded), std::move(setup));
-    return make_fmu3(std::move(loaded), std::move(setup));
+    if (version == 1) return make_fmu1(std::move(loaded), setup);
+    if (version == 2) return make_fmu2(std::move(loaded), setup);
+    return make_fmu3(std::move(loaded), setup);
 }
 
 void check(const Fmu& fmu, const Numbers& u) {
@@ -75,6 +126,7 @@ void check(const Fmu& fmu, const Numbers& u) {
 
 void bind_fmus(nb::module_& module) {
     nb::exception<MissingFunction>(module, "MissingFunctionError", PyExc_RuntimeError);
+    bind_setup(module);
     bind_exchange(module);
     nb::class_<Saved>(module, "FmuState");
     nb::class_<Fmu, Simulator>(module, "Fmu")
@@ -152,14 +204,14 @@ void bind_fmus(nb::module_& module) {
                  return self.set_text(port, {value.c_str(), value.size()});
              })
         .def_prop_ro("problem", &Fmu::problem)
-        .def_prop_ro("reached", &Fmu::reached)
+        .def_prop_ro("reached", &Fmu::reached_time)
         .def_prop_ro("complaint", &Fmu::complaint)
         .def_prop_rw(
             "early", [](const Fmu& self) { return self.setup.early; },
             [](Fmu& self, bool early) { self.setup.early = early; })
         .def_prop_ro("exchange", &Fmu::exchange, nb::rv_policy::reference_internal)
         .def_prop_ro("name", [](const Fmu& self) { return self.setup.name; });
-    module.def("fmu", &fmu);
+    module.def("fmu", &load, nb::kw_only(), "version"_a, "library"_a, "prefix"_a, "setup"_a);
     module.def("take_log", [] {
         nb::list messages;
         for (const Message& m : take_log()) {

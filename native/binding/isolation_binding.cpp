@@ -44,7 +44,7 @@ bool main_thread() {
 
 PyObject* raised = nullptr;  // by a handler; guarded by the interpreter lock
 
-bool interrupted() {
+bool was_interrupted() {
     static Nanoseconds looked = 0;
     if (!main_thread() || now() - looked < 50'000'000) return false;
     looked = now();
@@ -68,7 +68,7 @@ nb::object array(const std::vector<double>& values, std::initializer_list<std::s
 }
 
 // None: it failed
-nb::object asked(Isolated& self, Ask ask, double t, double h, const Numbers& u) {
+nb::object ask_python(Isolated& self, Ask ask, double t, double h, const Numbers& u) {
     if (static_cast<int>(u.shape(1)) != self.inputs())
         throw std::invalid_argument("u has another number of inputs");
     const int count = ask == Ask::python_step ? 1 : self.outputs();
@@ -83,11 +83,11 @@ nb::object asked(Isolated& self, Ask ask, double t, double h, const Numbers& u) 
 }
 
 void bind_client(nb::module_& module) {
-    Isolated::interrupted = interrupted;
+    Isolated::interrupted = was_interrupted;
     ThreadPool::idle = Isolated::look_at_keyboard;
     nb::class_<Isolated, Simulator>(module, "Isolated")
         .def(nb::init<int, int, int, double>())
-        .def_static("needed", &Memory::needed)
+        .def_static("needed", &Memory::required_size)
         .def("put", [](Isolated& self, const nb::bytes& payload) { return self.put(text(payload)); })
         .def("attach", &Isolated::attach)
         .def("detach", &Isolated::detach)
@@ -99,14 +99,14 @@ void bind_client(nb::module_& module) {
                  return self.call(name.c_str(), written, limit);
              })
         .def("step", [](Isolated& self, double t, double h,
-                        const Numbers& u) { return asked(self, Ask::python_step, t, h, u); })
+                        const Numbers& u) { return ask_python(self, Ask::python_step, t, h, u); })
         .def("output", [](Isolated& self, double t,
-                          const Numbers& u) { return asked(self, Ask::python_output, t, 0.0, u); })
+                          const Numbers& u) { return ask_python(self, Ask::python_output, t, 0.0, u); })
         .def("slope", [](Isolated& self, double t,
-                         const Numbers& u) { return asked(self, Ask::python_slope, t, 0.0, u); })
+                         const Numbers& u) { return ask_python(self, Ask::python_slope, t, 0.0, u); })
         .def_prop_ro("payload", [](const Isolated& self) { return bytes(self.payload()); })
         .def_prop_ro("payload_at", &Isolated::payload_at)
-        .def_prop_ro("worded", &Isolated::worded)
+        .def_prop_ro("worded", &Isolated::has_words)
         .def_prop_ro("end",
                      [](const Isolated& self) {
                          static const char* names[] = {"",     "exited",      "signalled", "vanished",
@@ -115,7 +115,7 @@ void bind_client(nb::module_& module) {
                      })
         .def_prop_ro("code", &Isolated::code)
         .def_prop_ro("function", [](const Isolated& self) { return bytes(self.function()); })
-        .def_prop_ro("asked", &Isolated::asked)
+        .def_prop_ro("asked", &Isolated::question)
         .def_prop_ro("said", [](const Isolated& self) { return bytes(self.said()); })
         .def_prop_ro("problem", &Isolated::problem);
     // what a handler raised while an answer was waited for

@@ -49,7 +49,7 @@ void add_projected(LevelBuilder& self, const std::shared_ptr<Balance>& balance, 
     const Linear& linear = *balance->linear;
     const int outputs = linear.outputs + 1 + static_cast<int>(balance->seats.size());
     self.level->add_child(
-        projected(balance, to_vector(z), last_h, to_vector(work), brought, agreed.value_or(Agreed{})),
+        make_projected(balance, to_vector(z), last_h, to_vector(work), brought, agreed.value_or(Agreed{})),
         linear.rows, balance->inputs, outputs);
 }
 

@@ -4,39 +4,33 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "binding/arrays.hpp"
 #include "fmu/model_exchange.hpp"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace hocket {
 
-std::vector<Group> groups(
-    const std::vector<std::tuple<int, std::vector<fmi::Reference>, std::vector<int>>>& given);
+namespace {
 
-std::shared_ptr<const ExchangeSetup> exchange_setup(const nb::dict& facts) {
-    auto setup = std::make_shared<ExchangeSetup>();
-    setup->states = nb::cast<int>(facts["states"]);
-    setup->indicators = nb::cast<int>(facts["indicators"]);
-    setup->completed_step = nb::cast<bool>(facts["completed_step"]);
-    setup->all_move = nb::cast<bool>(facts["all_move"]);
-    setup->moving =
-        groups(nb::cast<std::vector<std::tuple<int, std::vector<fmi::Reference>, std::vector<int>>>>(
-            facts["moving"]));
-    setup->method.a = nb::cast<std::vector<double>>(facts["a"]);
-    setup->method.b = nb::cast<std::vector<double>>(facts["b"]);
-    setup->method.c = nb::cast<std::vector<double>>(facts["c"]);
-    setup->method.multistep = nb::cast<bool>(facts["multistep"]);
-    setup->method.longest = nb::cast<double>(facts["longest"]);
-    setup->method.atol = nb::cast<double>(facts["atol"]);
-    return setup;
+void make_exchange_setup(ExchangeSetup* self, int states, int indicators, bool completed_step, bool all_move,
+                         std::vector<Group> moving, std::vector<double> a, std::vector<double> b,
+                         std::vector<double> c, bool multistep, double longest, double atol) {
+    Method method{std::move(a), std::move(b), std::move(c), multistep, longest, atol};
+    new (self)
+        ExchangeSetup{states, indicators, completed_step, all_move, std::move(moving), std::move(method)};
 }
+
+}  // namespace
 
 // None, -1 and false: it failed
 void bind_exchange(nb::module_& module) {
+    nb::class_<ExchangeSetup>(module, "ExchangeSetup")
+        .def("__init__", &make_exchange_setup, nb::kw_only(), "states"_a, "indicators"_a, "completed_step"_a,
+             "all_move"_a, "moving"_a, "a"_a, "b"_a, "c"_a, "multistep"_a, "longest"_a, "atol"_a);
     nb::class_<Exchange>(module, "Exchange")
         .def("enter", [](Exchange& self, double t,
                          const Numbers& u) { return self.enter(t, static_cast<int>(u.shape(0)), u.data()); })
@@ -51,7 +45,7 @@ void bind_exchange(nb::module_& module) {
         .def("crossed",
              [](Exchange& self, double s, const Vector& x) {
                  bool crossed = false;
-                 return self.crossed(s, x.data(), crossed) ? static_cast<int>(crossed) : -1;
+                 return self.detect_crossing(s, x.data(), crossed) ? static_cast<int>(crossed) : -1;
              })
         .def("accept",
              [](Exchange& self, double s, const Vector& x) {
@@ -100,7 +94,7 @@ void bind_exchange(nb::module_& module) {
                      })
         .def_prop_ro("indicators", &Exchange::indicators)
         .def_prop_ro("has_directional", &Exchange::has_directional)
-        .def_prop_ro("discarded", &Exchange::discarded);
+        .def_prop_ro("discarded", &Exchange::was_discarded);
 }
 
 }  // namespace hocket

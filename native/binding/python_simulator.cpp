@@ -34,7 +34,7 @@ PyObject* PythonSimulator::view(const double* u) {
     return slot.array.ptr();
 }
 
-bool PythonSimulator::raised(Call call, std::int64_t tick) {
+bool PythonSimulator::keep_exception(Call call, std::int64_t tick) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
@@ -57,14 +57,14 @@ bool PythonSimulator::step(const Span& span, const double* u) {
         PyObject_Vectorcall(step_.ptr(), arguments + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
     Py_DECREF(arguments[1]);
     Py_DECREF(arguments[2]);
-    if (!reached) return raised(Call::step, tick);
+    if (!reached) return keep_exception(Call::step, tick);
     if (reached == Py_None) {
         Py_DECREF(reached);
         return true;
     }
     const double at = PyFloat_AsDouble(reached);
     Py_DECREF(reached);
-    if (at == -1.0 && PyErr_Occurred()) return raised(Call::step, tick);
+    if (at == -1.0 && PyErr_Occurred()) return keep_exception(Call::step, tick);
     const double end = clock_->time(tick + ticks);
     if (!(std::fabs(at - end) <= 1e-9 * h + 4.0 * 0x1p-52 * std::fabs(end))) {
         failure_.kind = Failure::Kind::stopped_early;
@@ -81,10 +81,10 @@ bool PythonSimulator::evaluate(PyObject* method, Call call, std::int64_t tick, c
     PyObject* result =
         PyObject_Vectorcall(method, arguments + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
     Py_DECREF(arguments[1]);
-    if (!result) return raised(call, tick);
+    if (!result) return keep_exception(call, tick);
     const bool taken = take_numbers(result, y, outputs_);
     Py_DECREF(result);
-    return taken || raised(call, tick);
+    return taken || keep_exception(call, tick);
 }
 
 bool PythonSimulator::output(std::int64_t tick, const double* u, double* y) {
@@ -109,7 +109,7 @@ bool PythonSimulator::save(Snapshot& to) {
         return true;
     } catch (nb::python_error& error) {
         error.restore();
-        return raised(Call::save, 0);
+        return keep_exception(Call::save, 0);
     }
 }
 
@@ -121,7 +121,7 @@ bool PythonSimulator::restore(Snapshot& from) {
         return true;
     } catch (nb::python_error& error) {
         error.restore();
-        return raised(Call::restore, 0);
+        return keep_exception(Call::restore, 0);
     }
 }
 

@@ -27,7 +27,7 @@ class PythonSimulator final : public Simulator {
   private:
     PyObject* view(const double* u);
     bool evaluate(PyObject* method, Call call, std::int64_t tick, const double* u, double* y);
-    bool raised(Call call, std::int64_t tick);
+    bool keep_exception(Call call, std::int64_t tick);
 
     nanobind::object step_, output_, slope_, save_, restore_;
     nanobind::object micro_;  // the rows of its micro steps, or None

@@ -18,7 +18,7 @@ Values scale_of(const Values& found) {
     return scale;
 }
 
-Values scaled(const Values& numbers, const Values& scale) {
+Values apply_scale(const Values& numbers, const Values& scale) {
     Values result(numbers.size());
     for (std::size_t i = 0; i < numbers.size(); ++i) result[i] = numbers[i] * scale[i];
     return result;
@@ -75,7 +75,7 @@ void Aitken::begin() {
 
 bool Aitken::next(Values& given, const Values& found, const Sweep&) {
     if (scale_.empty()) scale_ = scale_of(found);
-    const Values residual = scaled(difference(found, given), scale_);
+    const Values residual = apply_scale(difference(found, given), scale_);
     if (!before_.empty()) {
         const Values change = difference(residual, before_);
         const double size = dot(change, change);
@@ -119,7 +119,7 @@ bool IqnIls::next(Values& given, const Values& found, const Sweep&) {
     last_residual_ = residual;
     last_found_ = found;
     orthogonalise();
-    Values rest = scaled(residual, scale_), weights;
+    Values rest = apply_scale(residual, scale_), weights;
     for (const Values& direction : directions_) {
         const double weight = dot(direction, rest);
         take_off(rest, weight, direction);
@@ -169,7 +169,7 @@ void IqnIls::orthogonalise() {
     directions_.clear();
     R_.clear();
     for (Column& column : columns_) {
-        Values rest = scaled(column.residual, scale_), entries;
+        Values rest = apply_scale(column.residual, scale_), entries;
         const double whole = std::sqrt(dot(rest, rest));
         for (const Values& direction : directions_) {
             const double part = dot(direction, rest);
@@ -191,7 +191,7 @@ void IqnIls::orthogonalise() {
 bool Newton::next(Values& given, const Values& found, const Sweep& sweep) {
     const std::size_t size = given.size();
     Values residual = difference(found, given);
-    const Values scale = scale_of(found), parts = scaled(residual, scale);
+    const Values scale = scale_of(found), parts = apply_scale(residual, scale);
     const double norm = std::sqrt(dot(parts, parts));
     if (matrix_.empty() || norm > falls_ * before_) {
         Values moved, after;

@@ -25,7 +25,7 @@ FedInputs InputFitting::collect(const std::vector<int>& children) const {
         const Child& child = state_.children[number];
         fed.copies.insert(fed.copies.end(), child.copies.begin(), child.copies.end());
         fed.fits.insert(fed.fits.end(), child.fits.begin(), child.fits.end());
-        if (child.curved()) fed.based.push_back(number);
+        if (child.is_curved()) fed.based.push_back(number);
         if (!child.texts.empty()) fed.texted.push_back(number);
     }
     return fed;

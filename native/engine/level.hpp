@@ -50,7 +50,7 @@ class Level final : public Simulator, private ProgramRunner {
     bool needs_python() const override { return python_; }
     bool foreign() const override { return foreign_; }
     bool checks_itself() const override { return true; }
-    bool timed() const override { return false; }
+    bool uses_seconds() const override { return false; }
     Failure failure() const override { return state.failures.first(); }
     bool forget_failure() override;
     const Accounts* accounts() const override { return &ledger.accounts; }

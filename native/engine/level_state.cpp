@@ -7,7 +7,7 @@ namespace hocket {
 
 void LevelState::add_child(std::shared_ptr<Simulator> simulator, int rows, int inputs, int outputs) {
     simulator->set_rows(rows);
-    timed = timed || simulator->timed();
+    timed = timed || simulator->uses_seconds();
     slots.push_back({.simulator = simulator.get(),
                      .u = static_cast<int>(memory.u.size()),
                      .y = static_cast<int>(memory.y.size())});

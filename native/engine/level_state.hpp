@@ -46,7 +46,7 @@ struct Child {
     bool sloped = false;                 // with slopes
     bool unchecked = false;              // its outputs must be looked at: NaN and infinity are errors
     int input_room = 0, slope_room = 0;  // where that of Stepping begins
-    bool curved() const { return rows > 1; }
+    bool is_curved() const { return rows > 1; }
     int coefficients() const { return rows * inputs; }
 };
 
@@ -89,7 +89,7 @@ struct LevelState {
         const Slot& slot = slots[number];
         const Child& child = children[number];
         const double* polynomials = memory.u.data() + slot.u;
-        if (!child.curved() || child.base == slot.tick) return polynomials;
+        if (!child.is_curved() || child.base == slot.tick) return polynomials;
         std::memcpy(room, polynomials, sizeof(double) * child.coefficients());
         const double ds = clock.span(slot.tick - child.base);
         for (int j = 0; j < child.inputs; ++j) shift(room + j, child.rows, child.inputs, ds);

@@ -47,7 +47,7 @@ class Limit {
 };
 
 // One side's part of what both sides of a bond booked and nobody gave.
-double settled(double owed, double own, double theirs) {
+double part_to_settle(double owed, double own, double theirs) {
     const double together = own + std::max(theirs, 0.0);
     return together > 0.0 ? owed * own / together : 0.0;
 }
@@ -268,7 +268,7 @@ class Projected final : public Simulator {
             const Seat& seat = seats()[k];
             if (seat.booked < 0) continue;
             const double owed = work_[k] + u[seat.booked];
-            const double part = std::min(settled(owed, own, u[seat.share] - handed[k]), left);
+            const double part = std::min(part_to_settle(owed, own, u[seat.share] - handed[k]), left);
             left = left - std::max(part, 0.0);
             handed[k] = handed[k] - part;
         }
@@ -329,8 +329,9 @@ class Projected final : public Simulator {
 
 }  // namespace
 
-std::unique_ptr<Simulator> projected(std::shared_ptr<Balance> balance, const std::vector<double>& z,
-                                     double last, std::vector<double> work, double brought, Agreed agreed) {
+std::unique_ptr<Simulator> make_projected(std::shared_ptr<Balance> balance, const std::vector<double>& z,
+                                          double last, std::vector<double> work, double brought,
+                                          Agreed agreed) {
     return std::make_unique<Projected>(std::move(balance), z, last, std::move(work), brought,
                                        std::move(agreed));
 }

@@ -42,7 +42,8 @@ struct Agreed {
     std::vector<double> parts, paid, work;
 };
 
-std::unique_ptr<Simulator> projected(std::shared_ptr<Balance> balance, const std::vector<double>& z,
-                                     double last, std::vector<double> work, double brought, Agreed agreed);
+std::unique_ptr<Simulator> make_projected(std::shared_ptr<Balance> balance, const std::vector<double>& z,
+                                          double last, std::vector<double> work, double brought,
+                                          Agreed agreed);
 
 }  // namespace hocket

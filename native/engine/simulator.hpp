@@ -34,7 +34,7 @@ class Simulator {
     }
     virtual double* state() { return nullptr; }          // of a linear model, where it stays
     virtual const void* hot() const { return nullptr; }  // what a step touches first: fetched ahead of time
-    virtual bool timed() const { return true; }          // it looks at the seconds of a span
+    virtual bool uses_seconds() const { return true; }   // it looks at the seconds of a span
     virtual bool prepare(std::int64_t /*ticks*/) { return true; }  // to step by so many ticks
     virtual void set_rows(int /*rows*/) {}  // how many powers of time its inputs come with
     // The time of what it shows now: a level with a longer step shows what it reached last.

@@ -32,7 +32,7 @@ class StateSpace final : public Simulator {
         std::copy(z.begin(), z.end(), z_.begin());
     }
 
-    bool timed() const override { return false; }
+    bool uses_seconds() const override { return false; }
     bool needs_python() const override { return static_cast<bool>(model_->ask); }
 
     bool prepare(std::int64_t ticks) override {
@@ -170,7 +170,7 @@ template <int N, int M, int P> class Small final : public Simulator {
         std::copy(model.D.begin(), model.D.end(), D_.begin());
     }
     bool checks_itself() const override { return true; }
-    bool timed() const override { return false; }
+    bool uses_seconds() const override { return false; }
 
     bool step(const Span& span, const double* u) override {
         if (span.ticks != ticks_) return false;

@@ -6,11 +6,11 @@ void Stepping::prepare() {
     int inputs = 0, slopes = 0;
     for (std::size_t number = 0; number < state_.children.size(); ++number) {
         Child& child = state_.children[number];
-        const bool plain = child.outputs > 0 && !child.unchecked && child.rings.empty() && !child.curved();
+        const bool plain = child.outputs > 0 && !child.unchecked && child.rings.empty() && !child.is_curved();
         if (plain) state_.slots[number].quick = child.simulator->step_output();
         child.input_room = inputs;
         child.slope_room = slopes;
-        if (child.curved()) inputs += child.coefficients();
+        if (child.is_curved()) inputs += child.coefficients();
         if (child.sloped) slopes += child.outputs;
     }
     inputs_.resize(inputs);

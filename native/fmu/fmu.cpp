@@ -80,14 +80,14 @@ bool Fmu::wrong(std::string what) {
     return false;
 }
 
-bool Fmu::failed(Call call, std::int64_t tick, std::int64_t ticks) {
+bool Fmu::report_failure(Call call, std::int64_t tick, std::int64_t ticks) {
     failure_.call = call;
     failure_.tick = tick;
     failure_.ticks = ticks;
     return false;
 }
 
-void Fmu::stopped(double reached) {
+void Fmu::note_stop(double reached) {
     wrong("the step was not finished");
     spoke_ = true;
     failure_.kind = Failure::Kind::stopped_early;
@@ -210,7 +210,7 @@ bool Fmu::finite(const double* y) {
 // stepping
 
 bool Fmu::step(const Span& span, const double* u) {
-    return (ready() && advanced(span.t, span.h, u)) || failed(Call::step, span.tick, span.ticks);
+    return (ready() && try_step(span.t, span.h, u)) || report_failure(Call::step, span.tick, span.ticks);
 }
 
 Fmu::Reach Fmu::move(double t, double h, const double* u, double* reached) {
@@ -218,12 +218,12 @@ Fmu::Reach Fmu::move(double t, double h, const double* u, double* reached) {
     return set_inputs(u) ? advance(t, h, u, reached) : Reach::failed;
 }
 
-bool Fmu::advanced(double t, double h, const double* u) {
+bool Fmu::try_step(double t, double h, const double* u) {
     double reached = t;
     const Reach reach = move(t, h, u, &reached);
     if (reach == Reach::failed) return false;
     if (reach == Reach::early) {
-        stopped(reached);
+        note_stop(reached);
         return false;
     }
     if (!trial()) return true;
@@ -246,14 +246,14 @@ bool Fmu::output(std::int64_t tick, const double* u, double* y) {
         done = set_inputs(u) && ready() && get_groups(y);
     else
         done = ready() && (exchange_ ? exchange_->evaluate(u, y) : evaluate(u, y));
-    return (done && finite(y)) || failed(Call::output, tick);
+    return (done && finite(y)) || report_failure(Call::output, tick);
 }
 
 bool Fmu::slope(std::int64_t tick, const double*, double* dy) {
-    if (!ready()) return failed(Call::slope, tick);
+    if (!ready()) return report_failure(Call::slope, tick);
     for (const Group& group : setup.get) {
         room_.resize(group.places.size());
-        if (!get_slopes(group, room_.data())) return failed(Call::slope, tick);
+        if (!get_slopes(group, room_.data())) return report_failure(Call::slope, tick);
         for (std::size_t k = 0; k < room_.size(); ++k) dy[group.places[k]] = room_[k];
     }
     return true;
@@ -286,7 +286,7 @@ bool Fmu::save(Saved& saved) {
 bool Fmu::restore(Saved& saved) {
     if (saved.life != life_ || std::find(lent_.begin(), lent_.end(), saved.state) == lent_.end())
         return wrong("the state was saved before its last start, and is gone");
-    if (!recalled(saved)) return false;
+    if (!recall(saved)) return false;
     if (trusted_ || !saved.stepped) return true;
     std::vector<double> again(saved.y.size());
     double reached = saved.t;
@@ -301,10 +301,10 @@ bool Fmu::restore(Saved& saved) {
                          written(again[k]) + " after the state was restored, output number " +
                          std::to_string(k + 1));
     trusted_ = true;
-    return recalled(saved);
+    return recall(saved);
 }
 
-bool Fmu::recalled(Saved& saved) {
+bool Fmu::recall(Saved& saved) {
     if (!good(set_state(saved.state), "setting the FMU state")) return false;
     if (phase_ == Phase::terminated) phase_ = Phase::stepping;
     known_ = saved.known;
@@ -330,18 +330,19 @@ void Fmu::release(Saved& saved) {
 bool Fmu::save(Snapshot& to) {
     if (!to.of_its_own)
         to.of_its_own = std::make_shared<Saved>(std::shared_ptr<Fmu>(std::shared_ptr<Fmu>{}, this));
-    return save(*static_cast<Saved*>(to.of_its_own.get())) || failed(Call::save, 0);
+    return save(*static_cast<Saved*>(to.of_its_own.get())) || report_failure(Call::save, 0);
 }
 
 bool Fmu::restore(Snapshot& from) {
-    return restore(*static_cast<Saved*>(from.of_its_own.get())) || failed(Call::restore, 0);
+    return restore(*static_cast<Saved*>(from.of_its_own.get())) || report_failure(Call::restore, 0);
 }
 
 // the slow lane
 
 bool Fmu::set_text(int port, const std::string& value) {
     const bool event = exchange_ && phase_ == Phase::stepping;
-    return (event ? exchange_->set_text(port, value) : put_text(port, value)) || failed(Call::step, 0);
+    return (event ? exchange_->set_text(port, value) : put_text(port, value)) ||
+           report_failure(Call::step, 0);
 }
 
 bool Fmu::put_text(int port, const std::string& value) {
@@ -351,7 +352,7 @@ bool Fmu::put_text(int port, const std::string& value) {
 bool Fmu::get_text(int port, std::string& value) {
     if (!instance_ || port < 0 || port >= static_cast<int>(setup.texts_out.size()))
         return wrong("there is no such text to get");
-    return read_text(setup.texts_out[port], setup.binary_out[port], value) || failed(Call::output, 0);
+    return read_text(setup.texts_out[port], setup.binary_out[port], value) || report_failure(Call::output, 0);
 }
 
 }  // namespace hocket

@@ -106,7 +106,7 @@ class Fmu : public Simulator {
     const std::string& problem() const { return problem_; }
     // What it said itself, if the last failure was its own.
     std::string complaint() const { return spoke_ ? complaints(setup.name) : ""; }
-    double reached() const { return failure_.value; }
+    double reached_time() const { return failure_.value; }
     Exchange* exchange() const { return exchange_.get(); }
     Setup setup;
 
@@ -142,13 +142,13 @@ class Fmu : public Simulator {
 
     bool good(fmi::Status status, const char* function);
     bool wrong(std::string what);
-    bool failed(Call call, std::int64_t tick, std::int64_t ticks = 0);
+    bool report_failure(Call call, std::int64_t tick, std::int64_t ticks = 0);
     template <class F, class... Arguments> bool call(const Function<F>& function, Arguments... arguments) {
         if (!function) [[unlikely]]
             return wrong(std::string("its binary has no function ") + function.name);
         return good(function.call(instance_, arguments...), function.name);
     }
-    void stopped(double reached);  // the step ended there
+    void note_stop(double reached);  // the step ended there
     bool trial() const { return newest_ != nullptr; }
     bool set_groups(const double* u);
     bool get_groups(double* y);
@@ -192,8 +192,8 @@ class Fmu : public Simulator {
     std::unique_ptr<Exchange> exchange_;
 
   private:
-    bool advanced(double t, double h, const double* u);
-    bool recalled(Saved& saved);
+    bool try_step(double t, double h, const double* u);
+    bool recall(Saved& saved);
     Reach move(double t, double h, const double* u, double* reached);
     Saved* newest_ = nullptr;        // whose next step is still to be noted
     bool trusted_ = false;           // a rewind was seen to be true

@@ -52,7 +52,7 @@ class Fmu1 final : public Classic<Boolean1> {
     Reach advance(double t, double h, const double* u, double* reached) override {
         if (!set_derivatives(u)) return Reach::failed;
         const Status status = step_.call(instance_, t, h, 1);
-        return status <= warning ? Reach::whole : (*reached = t, ended(status, step_.name, reached));
+        return status <= warning ? Reach::whole : (*reached = t, judge_end(status, step_.name, reached));
     }
     Status get_state(State*) override { return error; }
     Status set_state(State) override { return error; }

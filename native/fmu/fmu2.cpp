@@ -64,7 +64,7 @@ class Fmu2 final : public Classic<Boolean2> {
             const Status set =
                 reinterpret_cast<Set<double>*>(hot.calls[0])(hot.instance, hot.in, hot.inputs, u);
             if (set > warning) [[unlikely]]
-                return good(set, set_real_.name), failed(Call::step, span.tick, span.ticks);
+                return good(set, set_real_.name), report_failure(Call::step, span.tick, span.ticks);
             if (hot.feeds) std::copy(u, u + hot.inputs, known_.begin());
         }
         const Status stepped = reinterpret_cast<Step2*>(hot.calls[1])(hot.instance, span.t, span.h, 1);
@@ -73,7 +73,7 @@ class Fmu2 final : public Classic<Boolean2> {
         const Status got =
             reinterpret_cast<Get<double>*>(hot.calls[2])(hot.instance, hot.out, hot.outputs, y);
         if (got > warning) [[unlikely]]
-            return good(got, get_real_.name), failed(Call::output, span.tick + span.ticks);
+            return good(got, get_real_.name), report_failure(Call::output, span.tick + span.ticks);
         double sum = y[0] - y[0];
         for (int k = 1; k < hot.outputs; ++k) sum += y[k] - y[k];
         if (sum == 0.0) [[likely]]
@@ -82,8 +82,8 @@ class Fmu2 final : public Classic<Boolean2> {
     }
     bool late(Status status, const Span& span) {
         double reached = span.t;
-        if (unfinished(status, &reached) == Reach::early) stopped(reached);
-        return failed(Call::step, span.tick, span.ticks);
+        if (find_reach(status, &reached) == Reach::early) note_stop(reached);
+        return report_failure(Call::step, span.tick, span.ticks);
     }
 
     Instance create() override {
@@ -100,14 +100,14 @@ class Fmu2 final : public Classic<Boolean2> {
     Reach advance(double t, double h, const double* u, double* reached) override {
         if (!set_derivatives(u)) return Reach::failed;
         const Status status = step_.call(instance_, t, h, lent_.empty());
-        return status <= warning ? Reach::whole : (*reached = t, unfinished(status, reached));
+        return status <= warning ? Reach::whole : (*reached = t, find_reach(status, reached));
     }
-    Reach unfinished(Status status, double* reached) {
+    Reach find_reach(Status status, double* reached) {
         int terminated = 0;
         if (status == discard && boolean_status_ &&
             boolean_status_.call(instance_, fmi::terminated, &terminated) == ok && terminated)
             return wrong("it asks to end the simulation"), Reach::failed;
-        return ended(status, step_.name, reached);
+        return judge_end(status, step_.name, reached);
     }
     Status get_state(State* state) override { return get_state_.call(instance_, state); }
     Status set_state(State state) override { return set_state_.call(instance_, state); }

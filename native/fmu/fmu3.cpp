@@ -109,19 +109,19 @@ class Fmu3 final : public Fmu {
             const Group& in = setup.set[0];
             if (!call(values_.real.set, in.references.data(), in.references.size(), u, in.places.size()))
                 [[unlikely]]
-                return failed(Call::step, span.tick, span.ticks);
+                return report_failure(Call::step, span.tick, span.ticks);
             if (setup.feeds_through) std::copy(u, u + setup.inputs, known_.begin());
         }
         double reached = span.t;
         const Reach reach = advance(span.t, span.h, u, &reached);
         if (reach != Reach::whole) [[unlikely]] {
-            if (reach == Reach::early) stopped(reached);
-            return failed(Call::step, span.tick, span.ticks);
+            if (reach == Reach::early) note_stop(reached);
+            return report_failure(Call::step, span.tick, span.ticks);
         }
         const Group& out = setup.get[0];
         if (!call(values_.real.get, out.references.data(), out.references.size(), y, out.places.size()))
             [[unlikely]]
-            return failed(Call::output, span.tick + span.ticks);
+            return report_failure(Call::output, span.tick + span.ticks);
         return finite(y);
     }
 
@@ -241,7 +241,7 @@ class Fmu3 final : public Fmu {
 
     // values
 
-    template <class Use> bool typed(Type type, Use use) {
+    template <class Use> bool with_access(Type type, Use use) {
         switch (type) {
             case Type::real: return use(values_.real);
             case Type::float32: return use(values_.float32);
@@ -261,7 +261,7 @@ class Fmu3 final : public Fmu {
         const auto& r = group.references;
         if (straight_in_ && &group == setup.set.data())
             return call(values_.real.set, r.data(), r.size(), values, group.places.size());
-        return typed(group.type, [&]<class T>(const Access<T>& access) {
+        return with_access(group.type, [&]<class T>(const Access<T>& access) {
             static thread_local std::vector<T> room;
             return pack(group, values, room) &&
                    call(access.set, r.data(), r.size(), room.data(), room.size());
@@ -270,7 +270,7 @@ class Fmu3 final : public Fmu {
     bool get_group(const Group& group, double* values) override {
         const auto& r = group.references;
         if (straight_out_) return call(values_.real.get, r.data(), r.size(), values, group.places.size());
-        return typed(group.type, [&]<class T>(const Access<T>& access) {
+        return with_access(group.type, [&]<class T>(const Access<T>& access) {
             static thread_local std::vector<T> room;
             room.resize(group.places.size());
             return call(access.get, r.data(), r.size(), room.data(), room.size()) &&
@@ -279,7 +279,7 @@ class Fmu3 final : public Fmu {
     }
     bool set_whole(Type type, const std::vector<Reference>& references,
                    const std::vector<std::int64_t>& values) override {
-        return typed(type, [&]<class T>(const Access<T>& access) {
+        return with_access(type, [&]<class T>(const Access<T>& access) {
             std::vector<T> room;
             for (std::int64_t value : values)
                 room.push_back(static_cast<T>(value));  // ranges were checked by Python

@@ -13,7 +13,7 @@ template <class Boolean> class Classic : public Fmu {
     using Fmu::Fmu;
 
     // A step that did not reach its end.
-    Reach ended(fmi::Status status, const char* function, double* reached) {
+    Reach judge_end(fmi::Status status, const char* function, double* reached) {
         if (status == fmi::pending) {
             phase_ = Phase::lost;  // it still computes: it can neither be called nor freed
             wrong(std::string(function) + " works in the background (Pending), which hocket does not use");

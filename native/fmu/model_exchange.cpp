@@ -19,7 +19,7 @@ Exchange::Exchange(Fmu& fmu, const Library& library, int version)
 
 const std::vector<double>& Exchange::inputs() const { return fmu_.known_; }
 
-bool Exchange::done(fmi::Status status, const char* function) {
+bool Exchange::succeeds(fmi::Status status, const char* function) {
     last_ = status;
     return fmu_.good(status, function);
 }
@@ -31,7 +31,8 @@ bool Exchange::begin() {
     indicators_ = setup_.indicators;
     if (calls_.count_states) {
         std::size_t states = 0, indicators = 0;
-        if (!done(calls_.count_states, &states) || !done(calls_.count_indicators, &indicators)) return false;
+        if (!succeeds(calls_.count_states, &states) || !succeeds(calls_.count_indicators, &indicators))
+            return false;
         states_ = static_cast<int>(states);
         indicators_ = static_cast<int>(indicators);
     }
@@ -46,7 +47,7 @@ bool Exchange::begin() {
     time_ = std::nan("");
     floor_ = -never;
     if (!settle()) return false;
-    if (states_ > 0 && !done(calls_.get_states, x_.data(), states_)) return false;
+    if (states_ > 0 && !succeeds(calls_.get_states, x_.data(), states_)) return false;
     placed_ = x_;
     settled_ = fmu_.known_;
     return true;
@@ -85,7 +86,7 @@ bool Exchange::settle() {
     bool changed = false;
     for (int round = 0; round == 0 || events.again; ++round) {
         events = {};
-        if (!done(calls_.update(fmu_.instance_, events), calls_.update_name())) return false;
+        if (!succeeds(calls_.update(fmu_.instance_, events), calls_.update_name())) return false;
         if (events.terminates) return fmu_.wrong("it asks to end the simulation");
         if (round == rounds)
             return fmu_.wrong(std::string("its events do not settle: ") + calls_.update_name() +
@@ -95,18 +96,18 @@ bool Exchange::settle() {
     defined_ = events.defined;
     next_ = events.next;
     if (changed && states_ > 0) {
-        if (!done(calls_.get_states, x_.data(), states_)) return false;
+        if (!succeeds(calls_.get_states, x_.data(), states_)) return false;
         placed_ = x_;
         past_length_ = 0.0;
     }
     sided_ = false;
     rated_ = false;
-    return done(calls_.enter_continuous);
+    return succeeds(calls_.enter_continuous);
 }
 
 bool Exchange::enter_events() {
     if (!std::isnan(time_)) floor_ = time_;
-    return done(calls_.enter_events);
+    return succeeds(calls_.enter_events);
 }
 
 bool Exchange::jump(const double* u) {
@@ -152,7 +153,7 @@ double Exchange::at(double s) const {
 
 bool Exchange::put_time(double time) {
     if (time == time_) return true;
-    const bool good = done(calls_.set_time, time);
+    const bool good = succeeds(calls_.set_time, time);
     time_ = good ? time : std::nan("");
     return good;
 }
@@ -175,7 +176,7 @@ bool Exchange::put_inputs(const double* u) {
 
 bool Exchange::put_states(const double* x) {
     if (std::equal(placed_.begin(), placed_.end(), x)) return true;
-    const bool good = done(calls_.set_states, x, states_);
+    const bool good = succeeds(calls_.set_states, x, states_);
     std::copy(x, x + states_, placed_.begin());
     if (!good) placed_[0] = std::nan("");
     return good;
@@ -193,7 +194,7 @@ bool Exchange::stand(double s, const double* x) {
 }
 
 bool Exchange::indicate(std::vector<double>& z) {
-    return indicators_ == 0 || done(calls_.get_indicators, z.data(), indicators_);
+    return indicators_ == 0 || succeeds(calls_.get_indicators, z.data(), indicators_);
 }
 
 // Whether an indicator has left its side of zero; FMI counts zero as below.
@@ -223,7 +224,7 @@ bool Exchange::enter(double t, int rows, const double* u) {
 
 bool Exchange::rates(double s, const double* x, double* dx) {
     if (!stand(s, x)) return false;
-    return states_ == 0 || done(calls_.get_rates, dx, states_);
+    return states_ == 0 || succeeds(calls_.get_rates, dx, states_);
 }
 
 bool Exchange::watch(double s, double ds) {
@@ -247,7 +248,7 @@ bool Exchange::watch(double s, double ds) {
     return true;
 }
 
-bool Exchange::crossed(double s, const double* x, bool& crossed) {
+bool Exchange::detect_crossing(double s, const double* x, bool& crossed) {
     if (!stand(s, x) || !indicate(z_)) return false;
     crossed = beyond(z_);
     return true;
@@ -260,7 +261,8 @@ bool Exchange::accept(double s, const double* x, bool& event) {
     if (!stand(s, x_.data())) return false;
     if (!setup_.completed_step) return true;
     bool terminates = false;
-    if (!done(calls_.completed(fmu_.instance_, !fmu_.can_save(), event, terminates), calls_.completed_name()))
+    if (!succeeds(calls_.complete_step(fmu_.instance_, !fmu_.can_save(), event, terminates),
+                  calls_.complete_step_name()))
         return false;
     return !terminates || fmu_.wrong("it asks to end the simulation");
 }
@@ -280,17 +282,19 @@ bool Exchange::evaluate(const double* u, double* y) {
 
 bool Exchange::probe(const double* x, const double* u, double* dx, double* y) {
     if (!put_states(x) || (fmu_.setup.inputs > 0 && !put_inputs(u))) return false;
-    if (states_ > 0 && !done(calls_.get_rates, dx, states_)) return false;
+    if (states_ > 0 && !succeeds(calls_.get_rates, dx, states_)) return false;
     return fmu_.get_groups(y);
 }
 
 bool Exchange::directional(const std::vector<fmi::Reference>& unknowns,
                            const std::vector<fmi::Reference>& knowns, const std::vector<double>& seed,
                            std::vector<double>& result) {
-    return done(calls_.directional(fmu_.instance_, unknowns, knowns, seed, result),
-                calls_.directional_name());
+    return succeeds(calls_.directional(fmu_.instance_, unknowns, knowns, seed, result),
+                    calls_.directional_name());
 }
 
-bool Exchange::nominals(double* values) { return states_ == 0 || done(calls_.get_nominals, values, states_); }
+bool Exchange::nominals(double* values) {
+    return states_ == 0 || succeeds(calls_.get_nominals, values, states_);
+}
 
 }  // namespace hocket

@@ -49,7 +49,7 @@ class Exchange {
     bool enter(double t, int rows, const double* u);  // a communication point: inputs may jump
     bool rates(double s, const double* x, double* dx);
     bool watch(double s, double ds);  // which side of zero the indicators are on, over the next ds seconds
-    bool crossed(double s, const double* x, bool& crossed);
+    bool detect_crossing(double s, const double* x, bool& crossed);
     bool accept(double s, const double* x, bool& event);  // the solution goes on from there
     bool event();                                         // at the point accepted
     void leave();
@@ -65,13 +65,14 @@ class Exchange {
     const std::vector<double>& inputs() const;
     bool has_directional() const { return calls_.has_directional(); }
     int indicators() const { return indicators_; }
-    bool discarded() const { return last_ == fmi::discard; }
+    bool was_discarded() const { return last_ == fmi::discard; }
 
   private:
     // what happens at an instant
-    bool done(fmi::Status status, const char* function);
-    template <class F, class... Arguments> bool done(const Function<F>& function, Arguments... arguments) {
-        return done(function.call(fmu_.instance_, arguments...), function.name);
+    bool succeeds(fmi::Status status, const char* function);
+    template <class F, class... Arguments>
+    bool succeeds(const Function<F>& function, Arguments... arguments) {
+        return succeeds(function.call(fmu_.instance_, arguments...), function.name);
     }
     bool settle();
     bool enter_events();

@@ -45,7 +45,7 @@ Status ExchangeCalls::update(Instance instance, Events& events) const {
     return status;
 }
 
-Status ExchangeCalls::completed(Instance instance, bool no_return, bool& event, bool& terminates) const {
+Status ExchangeCalls::complete_step(Instance instance, bool no_return, bool& event, bool& terminates) const {
     if (completed3_) return completed3_.call(instance, no_return, &event, &terminates);
     int wanted = 0, ends = 0;
     const Status status = completed2_.call(instance, no_return, &wanted, &ends);

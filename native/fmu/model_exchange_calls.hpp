@@ -27,13 +27,13 @@ class ExchangeCalls {
     Function<fmi::GetCount> count_states, count_indicators;  // FMI 3 only
 
     fmi::Status update(fmi::Instance instance, Events& events) const;
-    fmi::Status completed(fmi::Instance instance, bool no_return, bool& event, bool& terminates) const;
+    fmi::Status complete_step(fmi::Instance instance, bool no_return, bool& event, bool& terminates) const;
     // How the unknowns change along the seed, a number for each value of the knowns.
     fmi::Status directional(fmi::Instance instance, const std::vector<fmi::Reference>& unknowns,
                             const std::vector<fmi::Reference>& knowns, const std::vector<double>& seed,
                             std::vector<double>& result) const;
     const char* update_name() const { return update3_ ? update3_.name : update2_.name; }
-    const char* completed_name() const { return completed3_ ? completed3_.name : completed2_.name; }
+    const char* complete_step_name() const { return completed3_ ? completed3_.name : completed2_.name; }
     const char* directional_name() const { return directional3_ ? directional3_.name : directional2_.name; }
     bool has_directional() const { return directional2_ || directional3_; }
 

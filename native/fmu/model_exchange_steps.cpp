@@ -68,7 +68,7 @@ bool Exchange::cover(double begin, double end, double dt) {
 bool Exchange::over(double from, double ds, double& stop, bool& event) {
     if (!watch(from, ds) || !micro(from, ds)) return false;
     bool beyond = false;
-    if (!crossed(stop, next_x_.data(), beyond)) return false;
+    if (!detect_crossing(stop, next_x_.data(), beyond)) return false;
     if (beyond) {
         const double whole = stop;
         if (!locate(from, ds, stop)) return false;
@@ -108,7 +108,7 @@ bool Exchange::locate(double from, double ds, double& stop) {
             row = 0;
         }
         bool beyond = false;
-        if (!micro(from, part) || !crossed(from + part, next_x_.data(), beyond)) return false;
+        if (!micro(from, part) || !detect_crossing(from + part, next_x_.data(), beyond)) return false;
         if (beyond) {
             high = part;
             high_z_ = z_;

@@ -38,11 +38,11 @@ struct Head {  // of a message in the log
     std::uint32_t name, category;
 };
 
-std::size_t aligned(std::size_t size) { return (size + page - 1) / page * page; }
+std::size_t align_to_page(std::size_t size) { return (size + page - 1) / page * page; }
 
 std::size_t log_place(int inputs, int outputs) {
     const std::size_t numbers = static_cast<std::size_t>(Channel::most_rows) * inputs + std::max(outputs, 1);
-    return aligned(aligned(sizeof(Channel)) + numbers * sizeof(double));
+    return align_to_page(align_to_page(sizeof(Channel)) + numbers * sizeof(double));
 }
 
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, Nanoseconds longest) {
@@ -132,8 +132,8 @@ bool Turn::sleep(std::uint32_t until, Nanoseconds longest) {
 
 // Memory
 
-std::size_t Memory::needed(int inputs, int outputs, std::size_t payload) {
-    return log_place(inputs, outputs) + log_room + aligned(payload);
+std::size_t Memory::required_size(int inputs, int outputs, std::size_t payload) {
+    return log_place(inputs, outputs) + log_room + align_to_page(payload);
 }
 
 #ifdef HOCKET_POSIX
@@ -181,7 +181,7 @@ Memory::Memory(int fd) {
     payload_at_ = channel_->payload_at;
 }
 
-double* Memory::u() const { return reinterpret_cast<double*>(start_ + aligned(sizeof(Channel))); }
+double* Memory::u() const { return reinterpret_cast<double*>(start_ + align_to_page(sizeof(Channel))); }
 
 bool Memory::put(const std::string& payload) {
     if (payload.size() > size_ - payload_at_) return false;

@@ -101,7 +101,7 @@ struct Channel {
 // A view of the memory. Whoever reads does not trust lengths: the other side may have gone mad.
 class Memory {
   public:
-    static std::size_t needed(int inputs, int outputs, std::size_t payload);
+    static std::size_t required_size(int inputs, int outputs, std::size_t payload);
     Memory(int fd, int inputs, int outputs);  // lays it out
     explicit Memory(int fd);                  // as another has laid it out
     ~Memory();

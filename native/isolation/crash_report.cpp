@@ -35,7 +35,7 @@ struct Frames {
     int count = 0;
 };
 
-_Unwind_Reason_Code seen(_Unwind_Context* context, void* raw) {
+_Unwind_Reason_Code visit_frame(_Unwind_Context* context, void* raw) {
     auto& frames = *static_cast<Frames*>(raw);
     frames.addresses[frames.count % kept] = reinterpret_cast<void*>(_Unwind_GetIP(context));
     return ++frames.count < deepest ? _URC_NO_REASON : _URC_END_OF_STACK;
@@ -53,7 +53,7 @@ void note() {
     if (!noted_in || noted_in->noted.load()) return;
     static Frames frames;
     frames.count = 0;
-    _Unwind_Backtrace(seen, &frames);
+    _Unwind_Backtrace(visit_frame, &frames);
     for (int k = frames.count - 1; k >= 0 && k >= frames.count - kept; --k) {
         Dl_info info;
         const auto address = static_cast<char*>(frames.addresses[k % kept]) - 1;  // inside the call
@@ -77,7 +77,7 @@ void on_question(int) { note(); }
 
 // Sent when the thread ends that has started this process; the process may go on.
 void on_parent(int) {
-    if (orphaned()) std::_Exit(1);
+    if (is_orphaned()) std::_Exit(1);
 }
 #endif
 
@@ -91,7 +91,7 @@ void handle(int signal, void (*handler)(int), int flags) {
 
 }  // namespace
 
-bool orphaned() { return getppid() != parent_process; }
+bool is_orphaned() { return getppid() != parent_process; }
 
 void watch_crashes(Channel* channel, ProcessId parent) {
     noted_in = channel;
@@ -102,7 +102,7 @@ void watch_crashes(Channel* channel, ProcessId parent) {
     stack.ss_size = stack_size;
     if (stack.ss_sp) sigaltstack(&stack, nullptr);
     Frames warm;  // the first call loads what it needs
-    _Unwind_Backtrace(seen, &warm);
+    _Unwind_Backtrace(visit_frame, &warm);
     for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS})
         handle(number, on_crash, SA_RESETHAND | SA_ONSTACK);
 #ifdef __GLIBC__
@@ -116,7 +116,7 @@ void watch_crashes(Channel* channel, ProcessId parent) {
     handle(parent_signal(), on_parent, SA_ONSTACK | SA_RESTART);
     prctl(PR_SET_PDEATHSIG, parent_signal());
 #endif
-    if (orphaned()) std::_Exit(1);
+    if (is_orphaned()) std::_Exit(1);
     setvbuf(stdout, nullptr, _IOLBF, 0);  // what it prints is not lost in a crash
 }
 
@@ -135,7 +135,7 @@ bool ask_where(ProcessId process) {
 
 namespace hocket {
 
-bool orphaned() { return false; }
+bool is_orphaned() { return false; }
 void watch_crashes(Channel*, ProcessId) {}
 bool ask_where(ProcessId) { return false; }
 

@@ -11,7 +11,7 @@ namespace hocket {
 
 // For the rest of this process: notes where it crashes or exits; ends with its parent; is deaf to Ctrl-C.
 void watch_crashes(Channel* channel, ProcessId parent);
-bool orphaned();
+bool is_orphaned();
 // From outside: asks a process that is watched to note where it is; false if that cannot be asked.
 bool ask_where(ProcessId process);
 

@@ -30,7 +30,7 @@ std::atomic<unsigned> given_up{0};  // how often the user has stopped waiting
 // Those that spin must leave a core to those that work.
 std::atomic<int> population{0}, asking{0};
 
-bool crowded() {
+bool is_crowded() {
     static const int available = cores();
     const int sides =
         population.load(std::memory_order_relaxed) + std::max(1, asking.load(std::memory_order_relaxed));
@@ -62,7 +62,7 @@ bool Isolated::raise(Ask ask) {
     const Nanoseconds at = now();
     if (since_) memory_->asked.note_time(at - since_);
     memory_->ask = ask;
-    crowded_ = crowded();
+    crowded_ = is_crowded();
     memory_->awake = {crowded_ ? 0 : spinning, false};
     const bool follows =
         crowded_ && number_ > settled && memory_->answered.usual.load(std::memory_order_relaxed) < yielding;
@@ -107,7 +107,7 @@ bool Isolated::wait_long(const char* name, double limit) {
             look_at_keyboard();
         } else if (end == End::interrupted ||
                    memory_->answered.number.load(std::memory_order_acquire) != number_) {
-            ended(end, name);
+            note_end(end, name);
             return false;
         }
     }
@@ -136,7 +136,7 @@ bool Isolated::look(End& end) {
 }
 #endif
 
-void Isolated::ended(End how, const char* name) {
+void Isolated::note_end(End how, const char* name) {
     if (how == End::late || how == End::interrupted) kill();
     listen();
     end_ = how;
@@ -174,7 +174,7 @@ std::string Isolated::function() const {
 
 // Simulator
 
-bool Isolated::failed(Call call, std::int64_t tick, std::int64_t ticks) {
+bool Isolated::report_failure(Call call, std::int64_t tick, std::int64_t ticks) {
     if (end_ == End::none && problem_.empty()) {
         failure_ = memory_->failure;
         failure_.level = -1;
@@ -192,7 +192,7 @@ bool Isolated::step(const Span& span, const double* u) {
     give(u, rows_);
     memory_->rows = rows_;
     memory_->span = span;
-    return ask(Ask::step, "step") || failed(Call::step, span.tick, span.ticks);
+    return ask(Ask::step, "step") || report_failure(Call::step, span.tick, span.ticks);
 }
 
 bool Isolated::output(std::int64_t tick, const double* u, double* y) {
@@ -201,7 +201,7 @@ bool Isolated::output(std::int64_t tick, const double* u, double* y) {
     memory_->span.tick = tick;
     const bool good = ask(Ask::output, "output");
     if (end_ == End::none) take(y);
-    return good || failed(Call::output, tick, 0);
+    return good || report_failure(Call::output, tick, 0);
 }
 
 bool Isolated::both(const Span& span, const double* u, double* y) {
@@ -210,7 +210,7 @@ bool Isolated::both(const Span& span, const double* u, double* y) {
     memory_->span = span;
     const bool good = ask(Ask::step_output, "step");
     if (end_ == End::none) take(y);
-    return good || failed(Call::step, span.tick, span.ticks);
+    return good || report_failure(Call::step, span.tick, span.ticks);
 }
 
 bool Isolated::slope(std::int64_t tick, const double* u, double* dy) {
@@ -219,12 +219,12 @@ bool Isolated::slope(std::int64_t tick, const double* u, double* dy) {
     memory_->span.tick = tick;
     const bool good = ask(Ask::slope, "slope");
     if (end_ == End::none) take(dy);
-    return good || failed(Call::slope, tick, 0);
+    return good || report_failure(Call::slope, tick, 0);
 }
 
 bool Isolated::get_text(int port, std::string& value) {
     memory_->port = port;
-    if (!ask(Ask::get_text, "text")) return failed(Call::output, 0, 0);
+    if (!ask(Ask::get_text, "text")) return report_failure(Call::output, 0, 0);
     value = memory_.payload();
     return true;
 }
@@ -233,9 +233,9 @@ bool Isolated::set_text(int port, const std::string& value) {
     memory_->port = port;
     if (!memory_.put(value)) {
         problem_ = "a text of " + std::to_string(value.size()) + " bytes is too long for an isolated FMU";
-        return failed(Call::step, 0, 0);
+        return report_failure(Call::step, 0, 0);
     }
-    return ask(Ask::set_text, "set_text") || failed(Call::step, 0, 0);
+    return ask(Ask::set_text, "set_text") || report_failure(Call::step, 0, 0);
 }
 
 // Python

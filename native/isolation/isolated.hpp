@@ -44,7 +44,7 @@ class Isolated final : public Simulator {
     bool call(const char* name, const std::string& question, double limit);
     bool call(Ask ask, double t, double h, const double* u, int rows, double* answer, int count);
     std::string payload() const { return memory_.payload(); }
-    bool worded() const { return end_ == End::none && memory_->worded != 0; }
+    bool has_words() const { return end_ == End::none && memory_->worded != 0; }
 
     std::size_t payload_at() const { return memory_->payload_at; }
     int inputs() const { return inputs_; }
@@ -53,7 +53,7 @@ class Isolated final : public Simulator {
     End end() const { return end_; }
     int code() const { return code_; }
     std::string function() const;
-    const std::string& asked() const { return asked_; }
+    const std::string& question() const { return asked_; }
     const std::string& said() const { return said_; }  // its complaint during that
     const std::string& problem() const { return problem_; }
 
@@ -69,14 +69,14 @@ class Isolated final : public Simulator {
     bool wait(const char* name, double limit);
     bool wait_long(const char* name, double limit);
     bool look(End& end);  // false: it has ended
-    void ended(End how, const char* name);
+    void note_end(End how, const char* name);
     void kill();
     void listen();
     void take(double* y) const { std::copy(memory_.y(), memory_.y() + outputs_, y); }
     void give(const double* u, int rows) {
         std::copy(u, u + static_cast<std::size_t>(rows) * inputs_, memory_.u());
     }
-    bool failed(Call call, std::int64_t tick, std::int64_t ticks);
+    bool report_failure(Call call, std::int64_t tick, std::int64_t ticks);
 
     Memory memory_;
     ProcessId process_ = 0;

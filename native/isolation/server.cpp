@@ -23,7 +23,7 @@ void Server::await() {
     ++number_;
     if (!memory_->asked.await(number_, awake_, patience_))
         while (!memory_->asked.sleep(number_, idle))
-            if (orphaned()) std::_Exit(1);
+            if (is_orphaned()) std::_Exit(1);
     awake_ = memory_->awake;
     if (memory_->core != core_) move_to(core_ = memory_->core);
     since_ = now();

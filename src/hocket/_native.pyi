@@ -576,7 +576,105 @@ class Fmu(Simulator):
     @property
     def name(self) -> str: ...
 
-def fmu(version: int, library: str, prefix: str, facts: dict[str, Any], /) -> Fmu: ...
+class VariableGroup:
+    """Variables of one type that are set or read in one call; `places`: per value the number of its port."""
+
+    def __init__(self, *, type: int, references: Sequence[int], places: Sequence[int]) -> None: ...
+    @property
+    def type(self) -> int: ...
+    @property
+    def references(self) -> list[int]: ...
+    @property
+    def places(self) -> list[int]: ...
+
+class TextVariable:
+    """A string or binary variable."""
+
+    def __init__(self, *, reference: int, binary: bool) -> None: ...
+    @property
+    def reference(self) -> int: ...
+    @property
+    def binary(self) -> bool: ...
+
+class ExchangeSetup:
+    """How hocket integrates an FMU for model exchange: its states, and the tableau a, b, c, a row by row."""
+
+    def __init__(
+        self,
+        *,
+        states: int,
+        indicators: int,
+        completed_step: bool,
+        all_move: bool,
+        moving: Sequence[VariableGroup],
+        a: Sequence[float],
+        b: Sequence[float],
+        c: Sequence[float],
+        multistep: bool,
+        longest: float,
+        atol: float,
+    ) -> None: ...
+
+class FmuSetup:
+    """What the model description of an FMU says, as numbers."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        token: str,
+        resources: str,
+        logging: bool,
+        events: bool,
+        feeds_through: bool,
+        variable: bool,
+        interpolates: bool,
+        inputs: int,
+        outputs: int,
+        set: Sequence[VariableGroup],
+        get: Sequence[VariableGroup],
+        continuous: Sequence[int],
+        discrete: Sequence[int],
+        texts_in: Sequence[TextVariable],
+        texts_out: Sequence[TextVariable],
+        exchange: ExchangeSetup | None,
+    ) -> None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def token(self) -> str: ...
+    @property
+    def resources(self) -> str: ...
+    @property
+    def logging(self) -> bool: ...
+    @property
+    def events(self) -> bool: ...
+    @property
+    def early(self) -> bool: ...
+    @property
+    def feeds_through(self) -> bool: ...
+    @property
+    def variable(self) -> bool: ...
+    @property
+    def interpolates(self) -> bool: ...
+    @property
+    def inputs(self) -> int: ...
+    @property
+    def outputs(self) -> int: ...
+    @property
+    def set(self) -> list[VariableGroup]: ...
+    @property
+    def get(self) -> list[VariableGroup]: ...
+    @property
+    def continuous(self) -> list[int]: ...
+    @property
+    def discrete(self) -> list[int]: ...
+    @property
+    def texts_in(self) -> list[TextVariable]: ...
+    @property
+    def texts_out(self) -> list[TextVariable]: ...
+
+def fmu(*, version: int, library: str, prefix: str, setup: FmuSetup) -> Fmu: ...
 def take_log() -> list[tuple[str, int, str, str]]:
     """Return what FMUs said since: instance, status, category, text."""
 

@@ -215,7 +215,7 @@ class Driver {
         const Failure failure = fmu_->failure();
         std::string line = "failed: " + doing_ + " at step " + std::to_string(tick_);
         if (failure.kind == Failure::Kind::none) line += ", outputs" + shown(y_);
-        if (failure.kind == Failure::Kind::stopped_early) line += ", reached" + shown({fmu_->reached()});
+        if (failure.kind == Failure::Kind::stopped_early) line += ", reached" + shown({fmu_->reached_time()});
         if (!fmu_->problem().empty()) line += ", " + fmu_->problem();
         const std::string said = fmu_->complaint();
         tell(line, said.empty() ? "" : " (" + said + ")");

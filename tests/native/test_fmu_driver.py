@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from hocket.simulators.fmu.live import driver_facts
+from hocket.simulators.fmu.live import driver_setup
 from hocket.simulators.fmu.recipe import Fmu
 from systems import ROOT
 
@@ -162,15 +162,14 @@ def drive(driver, tmp_path_factory):
 
 def job(model):
     """Return the lines that tell the driver of an FMU what hocket tells its compiled code."""
-    known = driver_facts(model)
     major, used = model.description.major, model.interface_used
+    known = driver_setup(model, used.identifier)
     yield f"version {major}"
     yield f"library {model.binary}"
     if major == 1:
         yield f"prefix {used.identifier}_"
-    yield f"name {used.identifier}"
-    for word in ("token", "resources"):
-        yield f"{word} {known[word]}"
+    for word in ("name", "token", "resources"):
+        yield f"{word} {getattr(known, word)}"
     for word in (
         "logging",
         "events",
@@ -181,21 +180,22 @@ def job(model):
         "inputs",
         "outputs",
     ):
-        yield f"{word} {int(known[word])}"
+        yield f"{word} {int(getattr(known, word))}"
     for word, groups in (("set", model.port_layout.input_groups), ("get", model.port_layout.output_groups)):
-        for (code, references, places), group in zip(known[word], groups, strict=True):
+        for told, group in zip(getattr(known, word), groups, strict=True):
+            references, places = told.references, told.places
             each = len(places) // len(references)  # arrays of one FMU have one size here
             assert each * len(references) == len(places), group
             ends = [
                 f"{reference}:{','.join(map(str, places[k * each : (k + 1) * each]))}"
                 for k, reference in enumerate(references)
             ]
-            yield f"{word} {TYPES[code]} {' '.join(ends)}"
+            yield f"{word} {TYPES[told.type]} {' '.join(ends)}"
     for word in ("continuous", "discrete"):
-        yield f"{word} {' '.join(map(str, known[word]))}"
+        yield f"{word} {' '.join(map(str, getattr(known, word)))}"
     for word in ("texts_in", "texts_out"):
-        for reference, binary in known[word]:
-            yield f"{word.replace('texts', 'text')} {reference} {int(binary)}"
+        for text in getattr(known, word):
+            yield f"{word.replace('texts', 'text')} {text.reference} {int(text.binary)}"
     for setting in model.settings.settings:
         for line in puts(setting):
             yield f"{'structural' if setting.stage == 'structural' else 'put'} {line}"

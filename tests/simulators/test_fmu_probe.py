@@ -367,7 +367,7 @@ def test_a_fault_of_our_own_is_told(tmp_path, monkeypatch):
     monkeypatch.setitem(CHECKS, "loads", None)
     with pytest.raises(TypeError):
         probe(model, here=True)
-    monkeypatch.setattr(probing, "CHECKS", {"nothing": None})
+    monkeypatch.setattr(probing.process, "CHECKS", {"nothing": None})
     with pytest.raises(InternalError, match="KeyError: 'nothing'"):
         probe(model)
 

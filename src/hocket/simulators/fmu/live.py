@@ -41,26 +41,26 @@ def state_count(model: Fmu) -> int:
     return sum(len(places) for _, places in state_ranges(model))
 
 
-def exchange_facts(model: Fmu) -> dict[str, Any]:
+def exchange_setup(model: Fmu) -> _native.ExchangeSetup:
     """Return what the integrator needs to know; `moving` are the calls for the inputs that may move."""
     count = state_count(model)
     method = "euler" if model.method in ELSEWHERE and count == 0 else model.method
     tableau = Tableau(0, (), (), ()) if method in ELSEWHERE else TABLEAUX.get(method, TABLEAUX["heun"])
     inputs = model.port_layout.input_ranges
     moving = [each for each in inputs if each[0].moves]
-    return {
-        "states": count,
-        "indicators": model.description.event_indicators,
-        "completed_step": model.interface_used.completed_step,
-        "all_move": len(moving) == len(inputs),
-        "moving": _encode_groups(group_calls(model.description, moving)),
-        "a": [weight for row in tableau.a for weight in row],
-        "b": list(tableau.b),
-        "c": list(tableau.c),
-        "multistep": method == "ab2",
-        "longest": 0.0 if model.step is None else float(model.step),
-        "atol": model.atol,
-    }
+    return _native.ExchangeSetup(
+        states=count,
+        indicators=model.description.event_indicators,
+        completed_step=model.interface_used.completed_step,
+        all_move=len(moving) == len(inputs),
+        moving=_encode_groups(group_calls(model.description, moving)),
+        a=[weight for row in tableau.a for weight in row],
+        b=list(tableau.b),
+        c=list(tableau.c),
+        multistep=method == "ab2",
+        longest=0.0 if model.step is None else float(model.step),
+        atol=model.atol,
+    )
 
 
 LOGGER = logging.getLogger("hocket.fmu")
@@ -116,8 +116,9 @@ class CoSimulation:
         prefix = f"{used.identifier}_" if description.major == 1 else ""
         number = next(_counts[used.identifier])
         name = used.identifier if number == 1 else f"{used.identifier}_{number}"
+        setup = driver_setup(model, name)
         self.driver = _native.fmu(
-            description.major, str(model.binary), prefix, {"name": name, **driver_facts(model)}
+            version=description.major, library=str(model.binary), prefix=prefix, setup=setup
         )
 
     @property
@@ -217,7 +218,7 @@ class CoSimulation:
         return SimulatorError(f"{problem}: {said}" if said else problem, hint=hint)
 
 
-def driver_facts(model: Fmu) -> dict[str, Any]:
+def driver_setup(model: Fmu, name: str) -> _native.FmuSetup:
     description, used, faces = model.description, model.interface_used, model.port_layout
     followed = [
         place
@@ -226,25 +227,25 @@ def driver_facts(model: Fmu) -> dict[str, Any]:
         if variable.variability == "continuous" and not variable.dimensions
         for place in places
     ]
-    return {
-        "token": description.token,
-        "resources": _resources(model),
-        "logging": model.logging,
-        "events": used.event_mode,
-        "early": False,
-        "feeds_through": model.reevaluate and any(port.feedthrough for port in model.outputs),
-        "variable": used.variable_step,
-        "interpolates": used.interpolates_inputs,
-        "inputs": len(model.inputs),
-        "outputs": len(model.outputs),
-        "set": _encode_groups(faces.input_groups),
-        "get": _encode_groups(faces.output_groups),
-        "continuous": followed,
-        "discrete": [n for variable, places in faces.input_ranges if not variable.moves for n in places],
-        "texts_in": _texts(faces.text_input_groups),
-        "texts_out": _texts(faces.text_output_groups),
-        **({"exchange": exchange_facts(model)} if model.exchange else {}),
-    }
+    return _native.FmuSetup(
+        name=name,
+        token=description.token,
+        resources=_resources(model),
+        logging=model.logging,
+        events=used.event_mode,
+        feeds_through=model.reevaluate and any(port.feedthrough for port in model.outputs),
+        variable=used.variable_step,
+        interpolates=used.interpolates_inputs,
+        inputs=len(model.inputs),
+        outputs=len(model.outputs),
+        set=_encode_groups(faces.input_groups),
+        get=_encode_groups(faces.output_groups),
+        continuous=followed,
+        discrete=[n for variable, places in faces.input_ranges if not variable.moves for n in places],
+        texts_in=_texts(faces.text_input_groups),
+        texts_out=_texts(faces.text_output_groups),
+        exchange=exchange_setup(model) if model.exchange else None,
+    )
 
 
 def _resources(model: Fmu) -> str:
@@ -256,14 +257,17 @@ def _resources(model: Fmu) -> str:
     return f"{resources}/" if model.description.major == 3 else resources.as_uri()
 
 
-def _encode_groups(groups: tuple[ValueGroup, ...]) -> list[tuple[int, list[int], list[int]]]:
-    return [(_CODES[group.type], list(group.references), list(group.places)) for group in groups]
+def _encode_groups(groups: tuple[ValueGroup, ...]) -> list[_native.VariableGroup]:
+    return [
+        _native.VariableGroup(type=_CODES[group.type], references=group.references, places=group.places)
+        for group in groups
+    ]
 
 
-def _texts(groups: tuple[ValueGroup, ...]) -> list[tuple[int, bool]]:
-    """Return reference and kind of each text, in the order of their ports."""
+def _texts(groups: tuple[ValueGroup, ...]) -> list[_native.TextVariable]:
+    """Return the texts in the order of their ports."""
     placed = {
-        place: (reference, group.type == "binary")
+        place: _native.TextVariable(reference=reference, binary=group.type == "binary")
         for group in groups
         for reference, place in zip(group.references, group.places, strict=True)
     }
