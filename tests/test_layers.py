@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import sys
 from functools import cache
 
@@ -80,6 +81,22 @@ def test_the_house_keeps_its_limits(measure):
 def test_every_module_says_what_goes_in_and_out():
     docstrings = {name: ast.get_docstring(tree) or "" for name, tree in house().trees.items()}
     assert not [name for name, text in docstrings.items() if "In:" not in text or "Out:" not in text]
+
+
+def test_the_architecture_lists_every_module():
+    """`python tools/house.py --modules` prints what stands at its end."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    assert text.endswith(tools().module_list(house()))
+
+
+def test_native_code_names_python_files_that_exist():
+    named = [
+        (path.name, match)
+        for path in sorted((ROOT / "native").rglob("*.?pp"))
+        for match in re.findall(r"[a-z_/]+\.py\b", path.read_text())
+    ]
+    assert len(named) > 20
+    assert not [each for each in named if not (ROOT / "src" / "hocket" / each[1]).exists()]
 
 
 def test_few_public_names():

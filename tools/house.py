@@ -344,6 +344,21 @@ def unresolved_citations(house: House) -> list[str]:
     return found
 
 
+def module_list(house: House) -> str:
+    """Return every module with the first line of its docstring, as docs/architecture.md lists them."""
+    lines: list[str] = []
+    room = ""
+    for name, path in house.modules.items():
+        first = (ast.get_docstring(house.trees[name]) or "").split("\n")[0]
+        short = path.relative_to(house.source).as_posix()
+        if (path.name == "__init__.py" and short.count("/") < 2) or short.count("/") == 0:
+            room = short.removesuffix("__init__.py")
+            lines += [] if room in ("", "__main__.py") else ["", f"**`{room}`** {first}", ""]
+        else:
+            lines.append(f"- `{short.removesuffix('/__init__.py')}`: {first}")
+    return "\n".join(lines).strip() + "\n"
+
+
 @dataclass(frozen=True)
 class Measure:
     """What is counted, and how many there may be."""
@@ -373,9 +388,13 @@ def main() -> int:
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[1])
     parser.add_argument("--list", metavar="MEASURE", help="name what a measure counted")
     parser.add_argument("--json", action="store_true", help="print the counts as JSON")
+    parser.add_argument("--modules", action="store_true", help="print what each module is about")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a limit is exceeded")
     asked = parser.parse_args()
     house = House(asked.root.resolve())
+    if asked.modules:
+        print(module_list(house), end="")
+        return 0
     if asked.list:
         for title, measure in MEASURES.items():
             if asked.list in title:

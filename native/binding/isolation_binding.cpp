@@ -1,4 +1,5 @@
-// Isolated simulators as Python sees them: simulators/fmu/isolated.py asks, serving.py answers.
+// Isolated simulators as Python sees them: simulators/fmu/isolated.py asks, simulators/fmu/serving.py
+// answers.
 // In:  shared memory by its file descriptor
 // Out: both ends of it
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// Levels as engine/native.py builds them, by keyword.
+// Levels as engine/native/engine.py builds them, by keyword.
 // In:  what a level of the interpreter has after its start
 // Out: a LevelBuilder
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// Linear models as engine/matrices.py computes them.
+// Linear models as engine/native/matrices.py computes them.
 // In:  matrices, row by row
 // Out: the same, column by column, for the simulators that share a model
 #include <nanobind/nanobind.h>

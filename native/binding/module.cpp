@@ -1,4 +1,4 @@
-// The door between Python and the native engine; engine/native.py is its only user.
+// The door between Python and the native engine; engine/native/engine.py is its only user.
 // In:  a LevelBuilder with its level
 // Out: an Engine that runs a number of steps and hands out rows, counts and failures
 #include <nanobind/nanobind.h>

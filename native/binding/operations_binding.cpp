@@ -1,4 +1,4 @@
-// Operations as engine/program.py builds them, by keyword.
+// Operations as engine/native/program.py builds them, by keyword.
 // In:  children and signals by their numbers, bodies as lists of operations
 // Out: one class for each kind of operation, with the accelerators and the step size controller they own
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// The next guess of an iteration: the twin of accelerating.py, operation for operation.
+// The next guess of an iteration: the twin of engine/reference/acceleration.py, operation for operation.
 // In:  after each sweep what it was given and what it found
 // Out: what the next one is given
 #pragma once

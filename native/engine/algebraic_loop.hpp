@@ -1,4 +1,5 @@
-// Algebraic loops inside a step, by Newton's method: the twin of loops.py, operation for operation.
+// Algebraic loops inside a step, by Newton's method: the twin of engine/algebraic_loops.py, operation for
+// operation.
 // In:  the outputs that must agree with themselves, and the children that compute them
 // Out: samples that do, or a failure
 #pragma once

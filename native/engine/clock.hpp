@@ -1,4 +1,4 @@
-// Time in ticks, and in seconds for those that ask for it: the twin of clock.py.
+// Time in ticks, and in seconds for those that ask for it: the twin of model/clock.py.
 // In:  ticks
 // Out: seconds, with one rounded division
 #pragma once

@@ -1,4 +1,4 @@
-// The accounts of power bonds: the twin of ledger.py.
+// The accounts of power bonds: the twin of engine/ledger.py.
 // In:  the outputs and the input polynomials of children, at both ends of their steps
 // Out: power and energy per side of a bond
 #pragma once

@@ -1,6 +1,7 @@
 // The exchange memory of a level: samples of outputs, and the polynomials made of them. The twin of
-// memory.py. In:  outputs as they are read; polynomials of the level's own inputs Out: the newest outputs and
-// the coefficients of inputs, all children in one array each
+// engine/memory.py.
+// In:  outputs as they are read; polynomials of the level's own inputs
+// Out: the newest outputs and the coefficients of inputs, all children in one array each
 #pragma once
 
 #include <cstdint>

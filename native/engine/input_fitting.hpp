@@ -1,4 +1,4 @@
-// Samples become polynomials: the twin of memory.py's feeding, and of signals.py.
+// Samples become polynomials: the twin of engine/memory.py's feeding, and of model/extrapolators.py.
 // In:  the samples in the exchange memory
 // Out: coefficients for the inputs of children
 #pragma once

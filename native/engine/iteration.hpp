@@ -1,4 +1,4 @@
-// Bodies iterated until they agree with themselves: the twin of iterating.py.
+// Bodies iterated until they agree with themselves: the twin of engine/reference/iteration.py.
 // In:  a body that begins by restoring its children
 // Out: samples that agree, or a failure with the residuals on the way
 #pragma once

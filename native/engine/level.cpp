@@ -203,7 +203,7 @@ bool Level::execute(RecordOperation&) {
     return true;
 }
 
-// The twin of nexting.py: the child furthest behind goes next, the first of equals.
+// The twin of engine/reference/level.py: the child furthest behind goes next, the first of equals.
 bool Level::execute(NextOperation& operation) {
     const auto later = std::greater<std::pair<std::int64_t, int>>{};
     behind_.clear();

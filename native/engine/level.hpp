@@ -1,5 +1,5 @@
-// A level: the life of its step. The twin of interpreter.py; its collaborators do the parts.
-// In:  children, wires and a program, handed over by engine/native.py with the state after the start
+// A level: the life of its step. The twin of engine/reference/level.py; its collaborators do the parts.
+// In:  children, wires and a program, handed over by engine/native/engine.py with the state after the start
 // Out: children moved on, rows recorded
 #pragma once
 

@@ -1,4 +1,4 @@
-// Messages between hosts in the steps of a level: the twin of plan/post.py.
+// Messages between hosts in the steps of a level: the twin of plan/messages.py.
 // In:  the operations of a level, one after the other
 // Out: messages and values per pair of hosts
 #pragma once

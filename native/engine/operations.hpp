@@ -1,6 +1,7 @@
 // What a level executes: an instruction of a plan, or several of them at once. The twin of
-// plan/instructions.py. In:  what engine/program.py says of a plan, and what the level adds when it is
-// prepared Out: a variant, so that a kind that somebody forgets does not compile
+// plan/instructions.py.
+// In:  what engine/native/program.py says of a plan, and what the level adds when it is prepared
+// Out: a variant, so that a kind that somebody forgets does not compile
 #pragma once
 
 #include <cstdint>

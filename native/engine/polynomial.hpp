@@ -1,4 +1,4 @@
-// Polynomials through samples: the twin of signals.py, operation for operation.
+// Polynomials through samples: the twin of model/extrapolators.py, operation for operation.
 // In:  samples, oldest first, times in seconds from the start of the step
 // Out: coefficients in powers of that time
 #pragma once

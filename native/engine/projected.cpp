@@ -18,7 +18,7 @@ struct Flow {
     int bonds;
 };
 
-// The energies of all bonds after the limit of a simulator (limits.py).
+// The energies of all bonds after the limit of a simulator (simulators/energy_projection.py).
 class Limit {
   public:
     // Changes the energies of the flows.

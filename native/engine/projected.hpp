@@ -1,6 +1,7 @@
-// Linear simulators whose state follows the energy agreed on their bonds: the twin of projected.py and
-// limits.py. In:  matrices computed once in Python; inputs, among them what partners store and booked Out:
-// the same bits as the specification
+// Linear simulators whose state follows the energy agreed on their bonds: the twin of
+// simulators/energy_projection.py.
+// In:  matrices computed once in Python; inputs, among them what partners store and booked
+// Out: the same bits as the specification
 #pragma once
 
 #include "engine/quadratic_energy.hpp"

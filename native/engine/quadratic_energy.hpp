@@ -1,6 +1,7 @@
-// Stored energy x'Qx/2, and how a state is moved onto a level of it: the twin of energies.py, operation for
-// operation. In:  a state, and the energy that it shall have Out: the state moved there along the gradient of
-// the energy
+// Stored energy x'Qx/2, and how a state is moved onto a level of it: the twin of simulators/energies.py,
+// operation for operation.
+// In:  a state, and the energy that it shall have
+// Out: the state moved there along the gradient of the energy
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// How far values are from agreeing: the twin of unknowns.py.
+// How far values are from agreeing: the twin of engine/reference/iteration.py.
 // In:  differences and values
 // Out: the largest difference over its value; values below one count as one
 #pragma once

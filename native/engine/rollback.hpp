@@ -1,4 +1,4 @@
-// Children saved and restored within a step: the twin of rewinding.py.
+// Children saved and restored within a step: the twin of engine/reference/rollback.py.
 // In:  children by their numbers
 // Out: simulators, clocks, samples, filters and accounts as they were when the children were saved
 #pragma once

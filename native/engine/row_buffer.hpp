@@ -1,4 +1,4 @@
-// Rows of a table: the twin of rows.py.
+// Rows of a table: the twin of engine/rows.py.
 // In:  a level at the end of a step
 // Out: time and values, appended; a row of the same time is replaced
 #pragma once

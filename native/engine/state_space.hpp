@@ -1,4 +1,4 @@
-// Linear simulators: the twin of state_space.py.
+// Linear simulators: the twin of simulators/state_space.py.
 // In:  matrices computed once in Python
 // Out: the same bits as the specification: sums run column by column, left to right
 #pragma once

@@ -1,4 +1,5 @@
-// Steps as long as their error allows: the twin of adapting.py, operation for operation.
+// Steps as long as their error allows: the twin of engine/reference/step_control.py, operation for
+// operation.
 // In:  a body, and what its steps may err
 // Out: the end of the level's step, reached in as many parts as the tolerance asks for
 #pragma once

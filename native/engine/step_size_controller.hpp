@@ -1,4 +1,5 @@
-// The step to be tried next, and the errors that led to it: the twin of Pace in adapting.py.
+// The step to be tried next, and the errors that led to it: the twin of MacroStepController in
+// engine/reference/step_control.py.
 // In:  errors in parts of the tolerance
 // Out: lengths in ticks
 #pragma once

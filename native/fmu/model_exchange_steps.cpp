@@ -1,4 +1,4 @@
-// The fixed-step methods of model exchange: the twin of solvers.py, with events.
+// The fixed-step methods of model exchange: the twin of simulators/solvers.py, with events.
 // In:  the state, a step, the tableau of a method
 // Out: the state after it; what crossed zero on the way is located and handled
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr double precision = 1e-10;    // of an event's time, in micro steps
 constexpr int events_at_most = 10000;  // in one micro step
 constexpr int iterations = 25;         // of Newton's method
 
-// How many micro steps of at most `longest` seconds make up h, as methods.py counts them.
+// How many micro steps of at most `longest` seconds make up h, as simulators/methods.py counts them.
 int micro_steps(double h, double longest) {
     if (longest == 0.0) return 1;
     return std::max(1, -static_cast<int>(std::floor(-(h / longest) * (1.0 - 1e-9))));
@@ -125,7 +125,7 @@ bool Exchange::locate(double from, double ds, double& stop) {
     return true;
 }
 
-// The state after ds seconds, in next_x_; the operations run in the order of solvers.py.
+// The state after ds seconds, in next_x_; the operations run in the order of simulators/solvers.py.
 bool Exchange::micro(double s, double ds) {
     const Method& method = setup_.method;
     const std::size_t stages = method.b.size();
