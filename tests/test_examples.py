@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 import hocket
-from command_line import good
+from command_line import good, invoked
 from fmus.build import build
 from hocket.planning.compiler.distribution import Distribution
 from systems import EXAMPLES, ROOT
@@ -20,7 +20,7 @@ from systems import EXAMPLES, ROOT
 
 def test_every_example_is_tested():
     tested = {"three_masses.py", "two_fmus.py", "two_masses.toml", "thermostat.py", "car.toml", "skyhook.py"}
-    tested |= {"spring_mass.toml", "two_hosts.toml", "massless_link.toml", "tuned_masses.toml"}
+    tested |= {"spring_mass.toml", "two_hosts.toml", "massless_link.toml", "tuned_masses.toml", "masses.toml"}
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == tested
 
 
@@ -47,6 +47,22 @@ def test_two_masses_follow_the_matrix_exponential():
         exact.append(propagator @ exact[-1])
     error = np.abs(run["second.x"].values - np.array(exact)[:, 2]).max()
     assert error < 1e-4
+
+
+def test_the_readme_prints_what_check_says_of_the_masses_and_the_run_is_that_wrong():
+    said = invoked("check", EXAMPLES / "masses.toml").stdout.splitlines()
+    shown = (ROOT / "README.md").read_text().split("$ hocket check examples/masses.toml\n")[1].splitlines()
+    assert [line.strip() for line in shown[:4]] == said[:4]
+    experiment = hocket.read(EXAMPLES / "masses.toml")
+    run = hocket.run(experiment.composite, experiment.stop)
+    # x, v of a, then of b: the force is 10 (xb - xa) + (vb - va)
+    A = [[0, 1, 0, 0], [-1.1, -0.11, 1, 0.1], [0, 0, 0, 1], [1, 0.1, -11, -0.3]]
+    exact = [np.array([1.0, 0.0, 2.0, 0.0])]
+    for _ in range(250):
+        exact.append(expm(np.array(A) * 0.1) @ exact[-1])
+    error = np.abs(run["a.x"].values - np.array(exact)[:, 0]).max()
+    assert error == pytest.approx(1.77415, rel=1e-4)
+    assert error / np.abs(np.array(exact)[:, 0]).max() == pytest.approx(1.72, abs=0.01)
 
 
 def test_spring_and_mass_gain_what_the_hold_invents():

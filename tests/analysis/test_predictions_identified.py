@@ -25,7 +25,7 @@ SMALL = 1e-8
 
 
 class Fixed:
-    """x' = A x + B u, y = C x + D u; it shows its outputs only, and cannot go back."""
+    """x' = A x + B u, y = C x + D u; it shows its outputs only, and cannot roll back."""
 
     def __init__(self, A, B, C, D, x0):
         self.A, self.B, self.C, self.D = (np.array(each, dtype=float) for each in (A, B, C, D))

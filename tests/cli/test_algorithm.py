@@ -149,7 +149,7 @@ def test_steps_that_do_not_fit_are_told_of_what_was_typed() -> None:
 
 
 def test_who_cannot_go_back_is_named() -> None:
-    assert "`skyhook` cannot go back" in refused("run", CAR, "--algorithm", "iterate")
+    assert "`skyhook` cannot roll back" in refused("run", CAR, "--algorithm", "iterate")
 
 
 def test_a_run_is_judged_as_it_was_run(tmp_path: Path) -> None:

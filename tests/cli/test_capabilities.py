@@ -83,7 +83,7 @@ def test_an_algorithm_that_does_not_suit_it():
 
 
 def test_a_file_that_is_refused_is_read_and_mended(stuck, tmp_path):
-    assert "cannot go back" in refused("plan", stuck)
+    assert "cannot roll back" in refused("plan", stuck)
     result = invoked("capabilities", stuck)
     assert result.exit_code == 2
     assert "assumed: all" in result.stdout

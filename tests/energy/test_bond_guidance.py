@@ -138,7 +138,7 @@ def test_what_fails_says_why() -> None:
     found = judged(python_pair(Springy), "0.2 s", "hold", Fraction(2))
     (why,) = found.failures
     assert why.startswith(f"{ITERATION} fails: ")
-    assert "`spring` cannot go back" in why
+    assert "`spring` cannot roll back" in why
 
 
 def test_the_steps_of_step_control_are_counted() -> None:

@@ -100,11 +100,11 @@ def test_the_plan_says_how():
     assert "energy" in text or "bonds" in text
 
 
-# who cannot go back
+# who cannot roll back
 
 
 class Mass:
-    """v' = f, exactly for lines; it cannot go back."""
+    """v' = f, exactly for lines; it cannot roll back."""
 
     inputs, outputs = ("f [N]",), ("v [m/s]",)
 
@@ -124,7 +124,7 @@ def test_nobody_needs_to_go_back(engine):
     way = Adaptive(Jacobi(), 1e-2, "energy", first="1/64")
     run = hk.run(pair(way, models=stuck), 10, ledger=True, engine=engine)
     assert counts(run)["rejected"] == 0
-    assert "cannot go back" in " ".join(run.info["notes"])
+    assert "cannot roll back" in " ".join(run.info["notes"])
     h, gained = gains(run, "joint")
     assert gained.sum() <= 1e-2 * 10
     E = 0.5 * (run["spring.f"].values ** 2 + run["mass.v"].values ** 2)
@@ -134,7 +134,7 @@ def test_nobody_needs_to_go_back(engine):
 
 def test_going_back_is_refused_where_nobody_can():
     way = Adaptive(Jacobi(), 1e-2, "energy", rejects=True)
-    with pytest.raises(hk.ScenarioError, match=r"`mass` cannot go back"):
+    with pytest.raises(hk.ScenarioError, match=r"`mass` cannot roll back"):
         plan_tree(pair(way, models={"spring": spring(), "mass": Python(Mass)}))
 
 
@@ -324,7 +324,7 @@ def late_motion(t, wave):
     ("wave", "rejects", "times"), [(WAVE, None, 5), (WAVE, False, 2), (0.0, None, 2)], ids=str
 )
 def test_a_bump_that_comes_when_steps_are_long(wave, rejects, times):
-    """It must be noticed; who cannot go back notices it a step later, and so does who was at rest."""
+    """It must be noticed; who cannot roll back notices it a step later, and so does who was at rest."""
     way = Adaptive(Jacobi(), 10.0, "energy", quantum="1/40", first="1/40", rejects=rejects)
     run = hk.run(late_car(way, "20 ms", wave), LATE, ledger=True)
     steps = counts(run)["accepted"] + counts(run)["rejected"]

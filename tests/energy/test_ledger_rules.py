@@ -132,7 +132,7 @@ def test_the_residual_power_falls_with_the_order_of_the_input(extrapolation, ord
 
 
 class Box:
-    """v' = f / M, exactly under polynomials; a black box without slopes, which cannot go back."""
+    """v' = f / M, exactly under polynomials; a black box without slopes, which cannot roll back."""
 
     inputs, outputs = ("f [N]",), ("v [m/s]",)
 

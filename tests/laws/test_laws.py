@@ -20,7 +20,7 @@ PORTS = {"inputs": ["p", "q"], "outputs": ["x", "v"]}
 
 
 class Rigid:
-    """x' = u - x, exactly for a held input, in steps of one length; it cannot go back."""
+    """x' = u - x, exactly for a held input, in steps of one length; it cannot roll back."""
 
     inputs = ("u",)
     outputs = ("y",)

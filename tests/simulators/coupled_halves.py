@@ -29,7 +29,7 @@ def reacting():
 
 
 class Stuck:
-    """x' = u - x by Euler; it cannot go back."""
+    """x' = u - x by Euler; it cannot roll back."""
 
     inputs, outputs = ("u",), ("y",)
 

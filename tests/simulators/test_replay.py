@@ -1,4 +1,4 @@
-"""Replay: simulators that cannot go back do so by making their steps again."""
+"""Replay: simulators that cannot roll back do so by making their steps again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from systems import ENGINES, TWO_MASS_WIRES
 
 
 class Swing:
-    """x'' = -k x - 0.1 x' + u, by eight steps of Heun in each; it cannot go back."""
+    """x'' = -k x - 0.1 x' + u, by eight steps of Heun in each; it cannot roll back."""
 
     inputs = ("u",)
     outputs = ("x", "v")
@@ -88,7 +88,7 @@ def test_it_ends_where_one_ends_that_can_go_back(inner, engine):
 
 
 def test_without_it_the_iteration_is_refused():
-    with pytest.raises(ScenarioError, match="`a` cannot go back"):
+    with pytest.raises(ScenarioError, match="`a` cannot roll back"):
         plan_tree(Composite(pair(Python(Swing), Replay(Python(Swing))), "0.1 s", Iterate()))
 
 
@@ -372,7 +372,7 @@ def test_files_know_it():
     text = dumps(experiment)
     assert "replay = true" in text
     assert loads(text) == experiment
-    with pytest.raises(ScenarioError, match="`thermostat` cannot go back"):
+    with pytest.raises(ScenarioError, match="`thermostat` cannot roll back"):
         loads(FILE.replace("replay = true", "replay = false"))
 
 

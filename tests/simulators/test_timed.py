@@ -12,7 +12,7 @@ from hocket.testing import check_simulator
 
 
 class Decay:
-    """x' = u - x, exactly for a held input; it cannot go back, and counts how often it was opened."""
+    """x' = u - x, exactly for a held input; it cannot roll back, and counts how often it was opened."""
 
     inputs = ("u",)
     outputs = ("x",)
@@ -192,7 +192,7 @@ def test_samples_of_a_step_that_was_taken_back_are_forgotten():
         (lambda: StepController(["x"], 1, first=2), "out of bounds"),
         (lambda: StepController(["x"], 1, estimate="richards"), "did you mean `richardson`"),
         (lambda: StepController(["x"], 1, gains=[1, 0]), "2 gains"),
-        (lambda: StepController(["x"], "soon"), r"`soon`(.|\n)*where: +`stop`"),
+        (lambda: StepController(["x"], "soon"), r"`soon`(.|\n)*where: +stop"),
     ],
 )
 def test_what_cannot_be_made_is_refused(made, what):
