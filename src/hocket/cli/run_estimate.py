@@ -178,7 +178,7 @@ def present_measures(
     """Print, draw and write measures, and end with the exit code of the outcome; JSON has `facts` too."""
     printed = str(as_json) == "-"
     if as_json:
-        write_json(as_json, {**(facts or {}), **join_facts(measures)})
+        write_json(as_json, {**(facts or {}), **join_facts(measures, outcome)})
     if not printed:
         print_measures(measures, None if everything else ROWS, more, remark)
     drawn = draw_measures(measures, plot)
