@@ -150,12 +150,23 @@ void bind_fmus(nb::module_& module) {
              })
         .def("configure", &Fmu::configure)
         .def(
-            "begin",
+            "prepare",
             [](Fmu& self, double t, std::optional<double> stop, std::optional<double> tolerance) {
-                return self.begin(t, stop.has_value(), stop.value_or(0.0), tolerance.has_value(),
-                                  tolerance.value_or(0.0));
+                return self.prepare({t, stop.has_value(), stop.value_or(0.0), tolerance.has_value(),
+                                     tolerance.value_or(0.0)});
             },
             "t"_a, "stop"_a.none(), "tolerance"_a.none())
+        .def("begin", &Fmu::begin)
+        // None: it failed
+        .def(
+            "take",
+            [](Fmu& self, int type, const std::vector<fmi::Reference>& references,
+               int count) -> std::optional<std::vector<double>> {
+                std::vector<double> values(static_cast<std::size_t>(count));
+                if (!self.take(static_cast<Type>(type), references, values)) return std::nullopt;
+                return values;
+            },
+            "type"_a, "references"_a, "count"_a)
         .def("ready", &Fmu::ready)
         .def("close", &Fmu::close)
         // 0: done, 1: it ended early, 2: it failed

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "fmu/model_exchange.hpp"
 
@@ -146,8 +147,13 @@ bool Fmu::put_texts(const std::vector<fmi::Reference>& references, const std::ve
     return write_texts(references.data(), references.size(), values.data(), binary);
 }
 
-bool Fmu::begin(double t, bool stops, double stop, bool tolerant, double tolerance) {
-    if (!enter_initialisation(t, stops, stop, tolerant, tolerance)) return false;
+bool Fmu::prepare(const Experiment& experiment) {
+    experiment_ = experiment;
+    return set_up();
+}
+
+bool Fmu::begin() {
+    if (!enter_initialisation()) return false;
     phase_ = Phase::initialising;
     return true;
 }
@@ -188,6 +194,12 @@ bool Fmu::get_groups(double* y) {
     for (const Group& group : setup.get)
         if (!get_group(group, y)) return false;
     return true;
+}
+
+bool Fmu::take(Type type, const std::vector<fmi::Reference>& references, std::vector<double>& values) {
+    Group group{type, references, std::vector<int>(values.size())};
+    std::iota(group.places.begin(), group.places.end(), 0);
+    return get_group(group, values.data());
 }
 
 bool Fmu::set_inputs(const double* u) { return setup.inputs == 0 || set_groups(u); }

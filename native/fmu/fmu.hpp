@@ -77,7 +77,18 @@ class Fmu : public Simulator {
     bool put_texts(const std::vector<fmi::Reference>& references, const std::vector<std::string>& values,
                    bool binary);
     virtual bool configure(bool enter);  // FMI 3: structural parameters are set in between
-    bool begin(double t, bool stops, double stop, bool tolerant, double tolerance);
+    // Reads values of any variable that is no port: as many as `values` has room for.
+    bool take(Type type, const std::vector<fmi::Reference>& references, std::vector<double>& values);
+    // What the run will be, told before anything is set: some FMUs reset what was set earlier.
+    struct Experiment {
+        double t = 0.0;
+        bool stops = false;
+        double stop = 0.0;
+        bool tolerant = false;
+        double tolerance = 0.0;
+    };
+    bool prepare(const Experiment& experiment);
+    bool begin();  // enters initialisation
     bool ready();  // leaves initialisation, if that is still to do
     void close();
 
@@ -115,11 +126,13 @@ class Fmu : public Simulator {
     Fmu(std::shared_ptr<Library> library, Setup setup);
     enum class Phase { none, instantiated, initialising, stepping, terminated, lost };
     enum class Reach { whole, early, failed };
+    Experiment experiment_;
 
     // what each version does in its own way
     virtual fmi::Instance create() = 0;
     virtual void destroy() = 0;
-    virtual bool enter_initialisation(double t, bool stops, double stop, bool tolerant, double tolerance) = 0;
+    virtual bool set_up() { return true; }  // FMI 2: fmi2SetupExperiment
+    virtual bool enter_initialisation() = 0;
     virtual bool leave_initialisation() = 0;
     virtual void terminate() = 0;
     virtual Reach advance(double t, double h, const double* u, double* reached) = 0;

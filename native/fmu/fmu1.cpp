@@ -40,13 +40,10 @@ class Fmu1 final : public Classic<Boolean1> {
                                  "application/x-fmu-sharedlibrary", 0.0, 0, 0, callbacks, setup.logging);
     }
     void destroy() override { free_.call(instance_); }
-    bool enter_initialisation(double t, bool stops, double stop, bool, double) override {
-        start_ = t;
-        stops_ = stops;
-        stop_ = stop;
-        return true;
+    bool enter_initialisation() override { return true; }
+    bool leave_initialisation() override {
+        return call(initialise_, experiment_.t, experiment_.stops, experiment_.stop);
     }
-    bool leave_initialisation() override { return call(initialise_, start_, stops_, stop_); }
     void terminate() override { call(terminate_); }
 
     Reach advance(double t, double h, const double* u, double* reached) override {
@@ -63,8 +60,6 @@ class Fmu1 final : public Classic<Boolean1> {
     Function<Simple> terminate_;
     Function<Free> free_;
     Function<Step1> step_;
-    double start_ = 0.0, stop_ = 0.0;
-    bool stops_ = false;
 };
 
 }  // namespace

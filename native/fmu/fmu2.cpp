@@ -92,9 +92,11 @@ class Fmu2 final : public Classic<Boolean2> {
                                  setup.token.c_str(), setup.resources.c_str(), &callbacks_, 0, setup.logging);
     }
     void destroy() override { free_.call(instance_); }
-    bool enter_initialisation(double t, bool stops, double stop, bool tolerant, double tolerance) override {
-        return call(setup_, tolerant, tolerance, t, stops, stop) && call(enter_);
+    bool set_up() override {
+        const Experiment& run = experiment_;
+        return call(setup_, run.tolerant, run.tolerance, run.t, run.stops, run.stop);
     }
+    bool enter_initialisation() override { return call(enter_); }
     bool leave_initialisation() override { return call(exit_); }
     void terminate() override { call(terminate_); }
 

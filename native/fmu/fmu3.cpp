@@ -140,8 +140,9 @@ class Fmu3 final : public Fmu {
                                  curves ? update : nullptr);
     }
     void destroy() override { free_.call(instance_); }
-    bool enter_initialisation(double t, bool stops, double stop, bool tolerant, double tolerance) override {
-        return call(enter_, tolerant, tolerance, t, stops, stop);
+    bool enter_initialisation() override {
+        const Experiment& run = experiment_;
+        return call(enter_, run.tolerant, run.tolerance, run.t, run.stops, run.stop);
     }
     bool leave_initialisation() override { return call(exit_) && (!setup.events || leave_events()); }
     void terminate() override { call(terminate_); }
@@ -269,7 +270,8 @@ class Fmu3 final : public Fmu {
     }
     bool get_group(const Group& group, double* values) override {
         const auto& r = group.references;
-        if (straight_out_) return call(values_.real.get, r.data(), r.size(), values, group.places.size());
+        if (straight_out_ && &group == setup.get.data())
+            return call(values_.real.get, r.data(), r.size(), values, group.places.size());
         return with_access(group.type, [&]<class T>(const Access<T>& access) {
             static thread_local std::vector<T> room;
             room.resize(group.places.size());

@@ -58,7 +58,8 @@ template <class Boolean> class Classic : public Fmu {
         return set_as(set_integer_, group, values, whole_);
     }
     bool get_group(const Group& group, double* values) final {
-        if (straight_out_) return call(get_real_, group.references.data(), group.references.size(), values);
+        if (straight_out_ && &group == setup.get.data())
+            return call(get_real_, group.references.data(), group.references.size(), values);
         if (group.type == Type::real) return get_as(get_real_, group, values, reals_);
         if (group.type == Type::boolean) return get_as(get_boolean_, group, values, truths_);
         return get_as(get_integer_, group, values, whole_);

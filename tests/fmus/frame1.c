@@ -29,6 +29,9 @@ EXPORT Model *fmiInstantiateSlave(const char *name, const char *guid, const char
 
 EXPORT int fmiInitializeSlave(Model *m, double t, char stop_defined, double stop) {
     CALL(m, "start=%.17g stop=%.17g", t, stop_defined ? stop : 0);
+#ifdef RESETS_AT_INITIALISATION
+    reset(m);
+#endif
     m->time = t;
     return settled(m);
 }

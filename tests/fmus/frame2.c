@@ -102,6 +102,10 @@ EXPORT void fmi2FreeInstance(Model *m) {
 EXPORT int fmi2SetupExperiment(Model *m, int has_tolerance, double tolerance, double t, int has_stop, double stop) {
     ENTER(BORN, "tolerance=%.17g start=%.17g stop=%.17g", has_tolerance ? tolerance : 0, t, has_stop ? stop : 0);
     m->time = t;
+#ifdef RESETS_AT_SETUP
+    reset(m); /* as the FMUs of a widespread tool do: what was set before is gone */
+#endif
+    m->time = t;
     m->host.stop = has_stop ? stop : 1e300;
     m->host.phase = SET_UP;
     return OK;
@@ -109,6 +113,9 @@ EXPORT int fmi2SetupExperiment(Model *m, int has_tolerance, double tolerance, do
 
 EXPORT int fmi2EnterInitializationMode(Model *m) {
     ENTER(SET_UP);
+#ifdef RESETS_AT_INITIALISATION
+    reset(m);
+#endif
     m->host.phase = INITIALIZING;
     return OK;
 }

@@ -55,6 +55,9 @@ EXPORT void fmi3FreeInstance(Model *m) {
 EXPORT int fmi3EnterInitializationMode(Model *m, bool has_tolerance, double tolerance, double t, bool has_stop,
                                        double stop) {
     CALL(m, "tolerance=%.17g start=%.17g stop=%.17g", has_tolerance ? tolerance : 0, t, has_stop ? stop : 0);
+#ifdef RESETS_AT_INITIALISATION
+    reset(m);
+#endif
     m->time = t;
     return OK;
 }

@@ -260,8 +260,9 @@ class Driver {
             for (const Put& put : job_.structural) need(set(put));
             need(fmu_->configure(false));
         }
+        need(fmu_->prepare({0.0, true, 100.0, true, 1e-4}));
         for (const Put& put : job_.puts) need(set(put));
-        need(fmu_->begin(0.0, true, 100.0, true, 1e-4));
+        need(fmu_->begin());
     }
     bool set(const Put& put) {
         if (put.kind == "numbers") return fmu_->put(put.type, put.references, put.numbers);

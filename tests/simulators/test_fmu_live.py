@@ -129,21 +129,19 @@ def test_the_life_of_an_fmu(version, engine, fmu, trace):
     calls = trace(lambda: run({"lag": model}, begin=1, stop=1 + 3 * H, engine=engine))
     before, after = around(calls, EXIT[version])
 
-    # start values once, before anything is initialised
-    assert functions(before)[:2] == [INSTANTIATE[version], SET[version]]
-    assert before[1].values == {"1": 3.0, "3": 2.0}
+    # start values once, before anything is initialised; in FMI 2 after the set-up, where some FMUs reset them
+    begin = [INSTANTIATE[version], *(["fmi2SetupExperiment"] if version == 2 else []), SET[version]]
+    assert functions(before)[: len(begin)] == begin
+    assert before[len(begin) - 1].values == {"1": 3.0, "3": 2.0}
     told = {"start": 1.0, "stop": 1.3}
     if version == 1:
         assert functions(before)[2:] == [SET[1]]
         assert calls[len(before)].values == told
     else:
-        if version == 2:
-            assert functions(before)[2:4] == ["fmi2SetupExperiment", "fmi2EnterInitializationMode"]
-        else:
-            assert functions(before)[2] == "fmi3EnterInitializationMode"
-        assert before[2].values == {"tolerance": 1e-5, **told}
+        assert functions(before)[len(begin)] == f"{PREFIX[version]}EnterInitializationMode"
+        assert before[1 if version == 2 else 2].values == {"tolerance": 1e-5, **told}
         # in initialisation mode: inputs, outputs, perhaps several times
-        pairs = functions(before)[4 if version == 2 else 3 :]
+        pairs = functions(before)[len(begin) + 1 :]
         assert pairs == [SET[version], GET[version]] * (len(pairs) // 2)
         assert pairs
     # what it shows after initialisation may differ; in FMI 1 nothing is shown before
@@ -946,3 +944,35 @@ def test_threads_change_nothing(fmu):
     composite = hk.Composite(hk.Scenario(models, connections), H)
     one, two = (hk.run(composite, stop=10, threads=threads).table() for threads in (1, 2))
     assert one.equals(two)
+
+
+# values that stick
+
+
+def final_value(model, engine="native"):
+    """Return what is left of y0 after a second: exp(-1 / T) of it, for a lag without input."""
+    run = hk.run(hk.Composite(hk.Scenario({"lag": model}), "1 ms"), 1, engine=engine)
+    return run["lag.y"].values[-1]
+
+
+@pytest.mark.parametrize("interface", ["co-simulation", "model-exchange"])
+@pytest.mark.parametrize("isolate", [False, True])
+def test_what_is_set_outlasts_a_reset_at_setup(fmu, interface, isolate):
+    """Some tools reset all variables in fmi2SetupExperiment: values are set after it."""
+    resets = {"defines": ["RESETS_AT_SETUP"]}
+    model = fmu("lag", 2, {"T": 0.5, "y0": 0.3}, resets, interface=interface, isolate=isolate)
+    assert final_value(model) == pytest.approx(0.3 * np.exp(-2.0), rel=3e-3)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("isolate", [False, True])
+def test_what_an_fmu_does_not_keep_is_an_error(fmu, version, engine, isolate):
+    forgets = {"defines": ["RESETS_AT_INITIALISATION"]}
+    model = fmu("lag", version, {"T": 0.5, "y0": 0.3}, forgets, isolate=isolate)
+    with pytest.raises(hk.SimulatorError) as caught:
+        final_value(model, engine)
+    assert "`T` was set to 0.5 and is 1" in str(caught.value)
+    assert "`lag`" in caught.value.faults[0].where
+    kept = fmu("lag", version, {"T": 1.0}, forgets, isolate=isolate)
+    assert final_value(kept, engine) == 0.0

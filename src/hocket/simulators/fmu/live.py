@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 import hocket._native as _native
-from hocket.errors import SimulatorError
+from hocket.errors import SimulatorError, list_names
 from hocket.model.protocols import Array
 from hocket.simulators.fmu.ports import ValueGroup, element_ranges, group_calls
 from hocket.simulators.fmu.values import Setting
@@ -146,13 +147,14 @@ class CoSimulation:
             for setting in structural:
                 self._set(setting)
             self._require(native.configure(False))
+        self._require(native.prepare(float(t), self.stop_time, self.model.tolerance))
         for setting in settings:
             if setting.stage == "start":
                 self._set(setting)
-        self._require(native.begin(float(t), self.stop_time, self.model.tolerance))
+        self._require(native.begin())
 
     def _set(self, setting: Setting) -> None:
-        references = list(setting.references)
+        references = setting.references
         if setting.type in ("string", "binary"):
             texts = [value.encode() if isinstance(value, str) else value for value in setting.values]
             self._require(self.driver.put_texts(references, texts, setting.type == "binary"))
@@ -164,8 +166,30 @@ class CoSimulation:
             self._require(self.driver.put(_CODES[setting.type], references, values))
 
     def ready(self) -> None:
-        """Leave initialisation: the inputs are as they shall be."""
+        """Leave initialisation: the inputs are as they shall be. What was set must still be there."""
         self._require(self.driver.ready())
+        lost = [text for setting in self.model.settings.settings for text in self._lost_values(setting)]
+        if lost:
+            what = f"it did not keep what was set: {list_names(lost, 4, quote='')}"
+            expected = "parameters and start values that initialisation leaves as they are"
+            hint = "leave them out, or set them in the tool that made the FMU"
+            raise SimulatorError(what, str(self.model.file), expected, hint)
+
+    def _lost_values(self, setting: Setting) -> Iterator[str]:
+        """Yield the values that are others than those that were set, as far as they can be read."""
+        if setting.type not in _CODES:  # texts
+            return
+        begin = 0
+        for variable in setting.variables:
+            size = len(self.model.settings.given[variable.name])
+            wanted, begin = setting.values[begin : begin + size], begin + size
+            found = self.driver.take(_CODES[setting.type], [variable.reference], size)
+            if found is None or not variable.keeps_its_start:
+                continue
+            for number, (one, other) in enumerate(zip(wanted, found, strict=True), 1):
+                if not math.isclose(one, other, rel_tol=1e-6 if setting.type == "float32" else 1e-9):
+                    element = f"{variable.name}[{number}]" if size > 1 else variable.name
+                    yield f"`{element}` was set to {float(one):.9g} and is {other:.9g}"
 
     def output(self, t: float, u: Array) -> Array:
         y: Array = self._require(self.driver.output(contiguous_array(u)))

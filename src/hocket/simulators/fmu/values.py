@@ -39,8 +39,14 @@ class Setting:
     """structural: in FMI 3's configuration mode; start: before initialisation."""
     type: str
     """The type whose function is called."""
-    references: tuple[int, ...]
+    variables: tuple[FmuVariable, ...]
+    """Each has as many of the values as it has elements."""
     values: tuple[Any, ...]
+
+    @property
+    def references(self) -> list[int]:
+        """The value references, in the order of the variables."""
+        return [variable.reference for variable in self.variables]
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,10 +319,10 @@ def _convert_bytes(value: Any, name: str) -> bytes:
 
 
 def _calls(held: Mapping[tuple[str, int], tuple[_GivenValue, tuple[Any, ...]]]) -> tuple[Setting, ...]:
-    calls: dict[tuple[Stage, str], tuple[list[int], list[Any]]] = {}
-    for (kind, reference), (one, values) in held.items():
+    calls: dict[tuple[Stage, str], tuple[list[FmuVariable], list[Any]]] = {}
+    for (kind, _), (one, values) in held.items():
         stage: Stage = "structural" if one.is_structural else "start"
-        references, flat = calls.setdefault((stage, kind), ([], []))
-        references.append(reference)
+        variables, flat = calls.setdefault((stage, kind), ([], []))
+        variables.append(one.variable)
         flat.extend(values)
     return tuple(Setting(stage, kind, tuple(r), tuple(v)) for (stage, kind), (r, v) in calls.items())

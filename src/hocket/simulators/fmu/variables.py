@@ -101,6 +101,13 @@ class FmuVariable:
         return "boolean" if self.type == "boolean" else "enumeration"
 
     @property
+    def keeps_its_start(self) -> bool:
+        """Whether the value that was set is the one after initialisation: not a guess, not driven."""
+        if self.causality in ("parameter", "structuralParameter"):
+            return True
+        return self.initial == "exact" and self.variability == "continuous" and self.causality != "input"
+
+    @property
     def settable(self) -> bool:
         """Whether FMI lets it be set before initialisation."""
         if self.variability == "constant" or self.causality == "independent":
