@@ -89,6 +89,10 @@ class Node:
         """Return an attribute without spaces around it; empty if it is not there."""
         return self.attributes.get(name, "").strip()
 
+    def says(self, name: str) -> bool:
+        """Return whether an attribute is true."""
+        return self.get(name).lower() in ("true", "1")
+
     def child(self, tag: str) -> Node | None:
         return next((child for child in self.children if child.tag == tag), None)
 

@@ -23,7 +23,7 @@ from hocket.files.atomic_files import replace_file
 from hocket.files.fmus import free_name
 from hocket.files.ssp.annotation import NAMESPACE, annotate, encode_annotation
 from hocket.files.ssp.package import ImportFindings, MalformedError, parse_xml
-from hocket.files.ssp.unit_definitions import IDENTITY, AffineMap, NamedUnit, fmu_unit, unit_definition
+from hocket.files.ssp.unit_definitions import IDENTITY, AffineMap, fmu_unit, unit_definition
 from hocket.files.ssp.vocabulary import (
     DEFAULT,
     FMU,
@@ -45,7 +45,7 @@ from hocket.model.scenario import Connection, Scenario
 from hocket.model.units import conversion
 from hocket.simulators.fmu.ports import shape
 from hocket.simulators.fmu.recipe import Fmu
-from hocket.simulators.fmu.variables import BASES, FmuVariable, split_element
+from hocket.simulators.fmu.variables import BASES, FmuVariable, NamedUnit, split_element
 from hocket.simulators.python import Python
 from hocket.simulators.state_space import StateSpace
 
@@ -61,7 +61,7 @@ class Definitions:
         """Keep a unit that is referred to; False if it is not known what it is."""
         if not name or name in self.units:
             return bool(name)
-        told = fmu_unit(fmu, name) if fmu else None
+        told = fmu_unit(fmu.description, name) if fmu else None
         unit = told if told and told.exponents else unit_definition(name)
         if unit is not None:
             self.units[name] = unit
@@ -390,7 +390,7 @@ class SystemWriter:
                 what = f"`{connection.source}` goes through a table of values and a factor"
                 self.faults.append(Fault(what, f"connections.{connection.target}", "one of them"))
         elif line != IDENTITY and {port.type for port in ports} == {"boolean"}:
-            _write_map_table(node, "Boolean", [(int(x), int(line(x) != 0)) for x in (0.0, 1.0)])
+            _write_map_table(node, "Boolean", [(int(x), int(line.at(x) != 0)) for x in (0.0, 1.0)])
         elif line != IDENTITY:
             gain, offset = repr(connection.gain), repr(connection.offset)
             SubElement(node, f"{SSC}LinearTransformation", factor=gain, offset=offset)

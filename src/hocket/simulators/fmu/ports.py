@@ -107,7 +107,7 @@ def _layout_ports(
         faults.append(Fault(f"it has {count:,} ports", "", f"at most {AT_MOST:,}", "smaller arrays"))
         return _NOTHING, tuple(faults)
     for name, unit in description.units.items():
-        if unit.exponents is not None:
+        if unit.exponents:
             define_unit(name, unit.base, unit.factor, unit.offset)
     reacts = _feedthrough(description, sizes, inputs)
     numbers_in, texts_in = _split(inputs)
