@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from hocket.errors import Fault, Place, raise_faults, suggest_nearest
-from hocket.simulators.fmu.ports import indices, shape, start_values
+from hocket.simulators.fmu.ports import element_names, indices, shape, start_values
 from hocket.simulators.fmu.variables import (
     FLOATS,
     WHOLE,
@@ -113,10 +113,10 @@ def check_settings(description: Description, parameters: Mapping[str, Any], wher
             sizes[variable.name] = values[0]
     raise_faults(replace(fault, place=replace(fault.place, detail=where)) for fault in faults)
     starts = {
-        element_name(one.variable.name, index): float(value)
+        name: float(value)
         for one, values in held.values()
         if one.variable.causality == "input" and one.variable.numeric
-        for index, value in zip(indices(shape(one.variable, sizes)), values, strict=True)
+        for name, value in zip(element_names(one.variable, sizes), values, strict=True)
     }
     return Settings(_calls(held), sizes, starts, whole)
 
@@ -190,10 +190,8 @@ def _variable_values(
     if wholes:
         value = wholes[-1].value
         raw = _flatten_shape(variable.name, value, of) if variable.dimensions else [value]
-        values = [
-            _convert_value(variable, value, element_name(variable.name, index))
-            for value, index in zip(raw, indices(of), strict=True)
-        ]
+        names = element_names(variable, sizes)
+        values = [_convert_value(variable, value, name) for value, name in zip(raw, names, strict=True)]
     else:
         starts = start_values(variable, of)
         if starts is None:
@@ -278,15 +276,11 @@ def _convert_whole(variable: FmuVariable, value: Any, name: str) -> int:
     if isinstance(value, bool) or not integral:
         raise _UnfitValueError(f"`{name}` is {value!r:.60}", "a whole number")
     number = int(value)
-    low, high = _range(variable.type)
-    if not low <= number <= high:
-        raise _UnfitValueError(f"`{name}` is {number}", f"{low} to {high}, as {variable.type} holds")
+    held = np.iinfo("int32" if variable.type == "integer" else variable.type)
+    if not held.min <= number <= held.max:
+        expected = f"{held.min} to {held.max}, as {variable.type} holds"
+        raise _UnfitValueError(f"`{name}` is {number}", expected)
     return number
-
-
-def _range(kind: str) -> tuple[int, int]:
-    bits = 32 if kind == "integer" else int(kind.lstrip("uint"))
-    return (0, 2**bits - 1) if kind.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def _convert_item(variable: FmuVariable, value: Any, name: str) -> int:
