@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TypeAlias
 
 from hocket.files.ssp.document import Component, ConnectionEnd, Connector, DirectedConnection, System
@@ -21,7 +20,6 @@ from hocket.simulators.fmu.ports import indices
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import (
     PORT_TYPES,
-    Description,
     FmuVariable,
     NamedUnit,
     element_name,
@@ -34,23 +32,13 @@ def find_variable(component: Component, name: str) -> FmuVariable | None:
     if component.fmu is None:
         return None
     description = component.fmu.description
-    return description.by_name.get(name) or _arrays(description).get(name)
+    elements = description.element_variables.get(name, {})
+    return description.by_name.get(name) or next(iter(elements.values()), None)
 
 
 def find_owning_variable(component: Component, name: str) -> FmuVariable | None:
     """Return the variable; for an element of an array the array."""
     return find_variable(component, name) or find_variable(component, name.partition("[")[0])
-
-
-@lru_cache(maxsize=64)
-def _arrays(description: Description) -> dict[str, FmuVariable]:
-    """Return the first element of every array that is written as single variables, by the array's name."""
-    arrays: dict[str, FmuVariable] = {}
-    for name, found in description.by_name.items():
-        array, place = split_element(name)
-        if place:
-            arrays.setdefault(array, found)
-    return arrays
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ Out: Settings, ready to be set by type; or every fault at once
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
@@ -135,11 +134,10 @@ def _resolve_name(
         array = known[base]
         yield _GivenValue(name, known[array.alias_of] if array.alias_of else array, index, value)
         return
-    if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes)):
-        found = {place for array, place in map(split_element, known) if place and array == name}
-        if found:
-            yield from _resolve_scalars(name, value, found, known, faults)
-            return
+    several = isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))
+    if several and (found := description.element_variables.get(name)):
+        yield from _resolve_scalars(name, value, found, faults)
+        return
     candidates = [variable.name for variable in description.variables if variable.settable]
     hint = suggest_nearest(name, candidates)
     faults.append(
@@ -148,23 +146,21 @@ def _resolve_name(
 
 
 def _resolve_scalars(
-    name: str, value: Any, found: set[tuple[int, ...]], known: Mapping[str, FmuVariable], faults: list[Fault]
+    name: str, value: Any, found: Mapping[tuple[int, ...], FmuVariable], faults: list[Fault]
 ) -> Iterator[_GivenValue]:
     """Yield the variables `x[1]`, `x[2]` ... that a list for `x` sets."""
     sizes = tuple(max(index[axis] for index in found) for axis in range(len(next(iter(found)))))
-    names = {re.sub(r"\s", "", text): text for text in known}
     try:
         values = _flatten_shape(name, value, sizes)
     except _UnfitValueError as wrong:
         faults.append(replace(wrong.fault, place=Place(key=name)))
         return
     for index, entry in zip(indices(sizes), values, strict=True):
-        text = names.get(re.sub(r"\s", "", element_name(name, index)))
-        if text is None:
+        if index in found:
+            yield _GivenValue(found[index].name, found[index], None, entry)
+        else:
             what = f"there is no variable `{element_name(name, index)}`"
             faults.append(Fault(what, Place(key=name)))
-        else:
-            yield _GivenValue(text, known[text], None, entry)
 
 
 def _refusal_reason(variable: FmuVariable) -> str:

@@ -229,6 +229,16 @@ class Description:
         return {variable.name: variable for variable in self.variables}
 
     @cached_property
+    def element_variables(self) -> dict[str, dict[tuple[int, ...], FmuVariable]]:
+        """The arrays that are written as variables `x[1]`, `x[2]` ...: their elements by index."""
+        found: dict[str, dict[tuple[int, ...], FmuVariable]] = {}
+        for variable in self.variables:
+            array, index = split_element(variable.name)
+            if index:
+                found.setdefault(array, {})[index] = variable
+        return found
+
+    @cached_property
     def sizes(self) -> dict[str, int]:
         """The structural parameters that hold sizes of arrays, at their start values."""
         names = {size for variable in self.variables for size in variable.dimensions if isinstance(size, str)}
