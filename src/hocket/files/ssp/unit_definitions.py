@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from hocket.files.ssp.package import Node
-from hocket.model.units import conversion
+from hocket.model.units import base_powers, conversion, tidy
 from hocket.simulators.fmu.variables import BASES, Description, NamedUnit
 
 _ANGLE = BASES.index("rad")
@@ -28,6 +28,10 @@ class AffineMap(NamedTuple):
 
     def inverse(self) -> AffineMap:
         return AffineMap(1.0 / self.gain, -self.offset / self.gain)
+
+    def tidy(self) -> AffineMap:
+        """Return round numbers where only the last bits differ from them."""
+        return AffineMap(*map(tidy, self))
 
     def is_close(self, other: AffineMap) -> bool:
         """Return whether both are the same but for rounding."""
@@ -56,11 +60,11 @@ def unit_conversion(source: NamedUnit | None, target: NamedUnit | None) -> Affin
         return IDENTITY
     if source.exponents and target.exponents:
         _check_dimensions(source, target)
-        return _tidy(_to_base(source).then(_to_base(target).inverse()))
+        return _to_base(source).then(_to_base(target).inverse()).tidy()
     if source.exponents:
-        return _tidy(_to_base(source).then(AffineMap(*conversion(source.base, target.name))))
+        return _to_base(source).then(AffineMap(*conversion(source.base, target.name))).tidy()
     if target.exponents:
-        return _tidy(AffineMap(*conversion(source.name, target.base)).then(_to_base(target).inverse()))
+        return AffineMap(*conversion(source.name, target.base)).then(_to_base(target).inverse()).tidy()
     return AffineMap(*conversion(source.name, target.name))
 
 
@@ -71,15 +75,6 @@ def _check_dimensions(source: NamedUnit, target: NamedUnit) -> None:
         return
     kinds = f"{source.base} against {target.base}"
     raise ValueError(f"`{source.name}` cannot be converted to `{target.name}`: {kinds}")
-
-
-def _tidy(found: AffineMap) -> AffineMap:
-    """Return round numbers where only the last bits differ from them."""
-    gain, offset = (float(f"{value:.13g}") for value in found)
-    return AffineMap(
-        gain if math.isclose(gain, found.gain, rel_tol=1e-15) else found.gain,
-        offset if math.isclose(offset, found.offset, rel_tol=1e-15) else found.offset,
-    )
 
 
 def recognised_name(unit: NamedUnit | None) -> str:
@@ -130,12 +125,8 @@ def fmu_unit(description: Description, name: str) -> NamedUnit | None:
 
 def unit_definition(name: str) -> NamedUnit | None:
     """Return the definition of a unit that hocket knows by name; None if it does not know it."""
-    from hocket.model import units
-
     try:
-        registry, parsed = units._registry(), units._parse_unit(name)
-        base = registry.Quantity(1.0, parsed).to_base_units()
-        powers = {registry.get_symbol(each): power for each, power in base._units.items()}
+        powers = base_powers(name)
         if not powers.keys() <= set(BASES) or any(power != int(power) for power in powers.values()):
             return None
         found = NamedUnit(name, tuple(int(powers.get(each, 0)) for each in BASES))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from xml.etree.ElementTree import Element, register_namespace
+from xml.etree.ElementTree import Element
 
 
 def flatten_array(value: Any) -> list[Any]:
@@ -80,9 +80,3 @@ class Needs:
         for element in self.versioned:
             element.set("version", version)
         return version
-
-
-def register_prefixes(hocket: str) -> None:
-    """Let the names have their usual prefixes."""
-    for prefix, namespace in {**NAMESPACES, "hocket": hocket}.items():
-        register_namespace(prefix, namespace)
