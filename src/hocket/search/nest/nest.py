@@ -18,17 +18,17 @@ from hocket.model.arguments import expect_call, is_positive
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.composite import Composite, levels
 from hocket.model.experiment import Experiment
-from hocket.search.nest.algorithm_variants import (
+from hocket.search.nest.candidates import CandidateJudge
+from hocket.search.nest.clusters import dendrogram
+from hocket.search.nest.hierarchy import (
     AS_IT_IS,
+    LevelGroup,
     explicit_orchestrator,
     explicit_variants,
     iterative_variants,
 )
-from hocket.search.nest.candidates import CandidateJudge
-from hocket.search.nest.clusters import dendrogram
-from hocket.search.nest.hierarchy import LevelGroup
 from hocket.search.nest.nesting_summary import Nesting
-from hocket.search.nest.step_search import NEAR, WAYS, Comparison, StepSearch, trees_of
+from hocket.search.nest.step_search import NEAR, WAYS, Comparison, trees_of
 from hocket.simulators.constraint import Coupler
 
 RUN = 250
@@ -64,7 +64,7 @@ def nest(
     trees = trees_of(judge)
     if progress:
         judge.progress = _progress_reporter(progress, trees, keep)
-    found = Comparison(judge, StepSearch(judge), trees, tolerance, work)
+    found = Comparison(judge, trees, tolerance, work)
     tried = [AS_IT_IS, *(() if keep else explicit_variants(experiment.composite))]
     more = [] if keep else list(iterative_variants(experiment.composite))
     flats, proposals = found.compare(tried, more)

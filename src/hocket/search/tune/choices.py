@@ -18,7 +18,6 @@ from hocket.errors import HocketError, ScenarioError
 from hocket.model.composite import Composite, is_sampled, levels, traits_of
 from hocket.model.protocols import Extrapolator, period_of
 from hocket.orchestrators import Iterate
-from hocket.search.nest.algorithm_variants import AS_IT_IS, LevelAlgorithm
 from hocket.search.nest.candidates import fits_own_step
 from hocket.search.nest.hierarchy import LevelGroup, build_hierarchy
 from hocket.search.tune.space import CHOICES, DesignVariable, Point, Space
@@ -184,7 +183,7 @@ def _with_extrapolation(composite: Composite, path: str, made: Extrapolator) -> 
 
 def _with_nesting(tree: LevelGroup, ratio: int, level: Composite) -> Composite:
     ratios = {frozenset(group.names()): ratio for group in tree.groups()}
-    return build_hierarchy(level, tree.with_ratios(ratios), level.step, LevelAlgorithm(level, AS_IT_IS))
+    return build_hierarchy(level, tree.with_ratios(ratios), level.step)
 
 
 def near_now(composite: Composite, space: Space, most: int = 2) -> list[Point]:
