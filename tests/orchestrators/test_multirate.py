@@ -277,7 +277,8 @@ def test_faults_in_a_file_have_their_line():
     ("rates", "scheme", "said"),
     [
         ({"fast": 2.5}, "compound", "the rate of `fast` is 2.5"),
-        ({"fast": "1 ms"}, "compound", "a whole number from 1 on: its steps per step of the level"),
+        ({"fast": "1 ms"}, "compound", "a whole number from 1 to 2^31 - 1: its steps per step of the level"),
+        ({"fast": 2**31}, "compound", "a whole number from 1 to 2^31 - 1: its steps per step of the level"),
         ({"fast": True}, "compound", "the rate of `fast` is True"),
         ({"fast": 0}, "compound", "the rate of `fast` is 0"),
         (["fast"], "compound", "rates are given by name, not as ['fast']"),
