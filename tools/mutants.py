@@ -426,7 +426,7 @@ class Tracer:
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """Add what was seen to the test function, whatever its parameters."""
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
         test = self._test(nodeid)
         test["seconds"] += time.monotonic() - self.begin
         for code, lines in self.seen.items():
@@ -483,7 +483,8 @@ class Traces:
                     self.known[file] = made
                     self.store.write_text(json.dumps(self.known))
                 print(f"traced   {file}", flush=True)
-            return self.known[file]
+            known: Trace = self.known[file]
+            return known
 
 
 def verdict(copied: Path, tests: list[str]) -> tuple[str, str]:
