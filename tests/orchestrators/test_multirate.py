@@ -351,3 +351,9 @@ def test_orchestrators_are_values():
     assert GaussSeidel(["slow", "fast"]).plan(PAIR) == Asynchronous({}).plan(
         Scenario(dict(reversed(PAIR.models.items())), PAIR.connections)
     )
+
+
+@pytest.mark.parametrize(("rate", "rolling"), [(1, []), (3, [("fast",)])])
+def test_a_compound_step_needs_rollback_only_where_one_is_faster(rate, rolling):
+    asked = Multirate({"fast": rate, "slow": 1}, "compound").needs(PAIR)
+    assert [each.sims for each in asked if each.capability == "rollback"] == rolling
