@@ -976,3 +976,14 @@ def test_what_an_fmu_does_not_keep_is_an_error(fmu, version, engine, isolate):
     assert "`lag`" in caught.value.faults[0].where
     kept = fmu("lag", version, {"T": 1.0}, forgets, isolate=isolate)
     assert final_value(kept, engine) == 0.0
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+def test_an_fmu_need_not_be_told_the_stop_time(fmu, isolate):
+    """FMUs of one tool run to the stop time in their first step, if they are told one."""
+    runs = {"defines": ["RUNS_TO_STOP"]}
+    told, untold = (
+        fmu("lag", 2, {"y0": 0.3}, runs, stop_time=each, isolate=isolate) for each in (True, False)
+    )
+    assert final_value(untold) == pytest.approx(0.3 * np.exp(-1.0), rel=3e-3)
+    assert abs(final_value(told) - 0.3 * np.exp(-1.0)) > 0.01

@@ -81,6 +81,9 @@ Interfaces = Annotated[
     InterfaceChoice | None,
     option("NAME", "The interface of FMUs: co-simulation or model-exchange.", "--interface", panel=FMU_PANEL),
 ]
+NoStopTime = Annotated[
+    bool, flag("--no-stop-time", "Do not tell FMUs when the run ends: some go there at once.", FMU_PANEL)
+]
 Isolate = Annotated[bool, flag("--isolate", "Run each FMU in a process of its own.", FMU_PANEL)]
 TimeLimit = Annotated[
     str | None,

@@ -70,6 +70,7 @@ def run(
     interface: options.Interfaces = None,
     isolate: options.Isolate = False,
     time_limit: options.TimeLimit = None,
+    no_stop_time: options.NoStopTime = False,
     log: options.Log = False,
 ) -> None:
     """Run a scenario, or FMUs, and keep what was computed; options win over the file.
@@ -84,7 +85,7 @@ def run(
         hocket run ball.fmu --set e=0.8 --observe resting --plot
         hocket run a.fmu b.fmu --connect b.u=a.y --connect a.u=b.y
     """
-    fmus = fmu_options(interface, isolate, time_limit, log)
+    fmus = fmu_options(interface, isolate, time_limit, no_stop_time, log)
     experiment = read_for_run("run", files, connect or (), observe or (), fmus, stop, ledger)
     experiment = with_algorithms(experiment, algorithm, extrapolation)
     check_outputs(plot=Path("plot.png") if plot == options.IN_FOLDER else plot, others=[csv])

@@ -71,6 +71,7 @@ def sweep(
     interface: options.Interfaces = None,
     isolate: options.Isolate = False,
     time_limit: options.TimeLimit = None,
+    no_stop_time: options.NoStopTime = False,
     log: options.Log = False,
 ) -> None:
     """Run with every combination of parameters, in parallel, and print the final values.
@@ -81,7 +82,7 @@ def sweep(
         hocket sweep ball.fmu --vary e=0.5,0.7,0.9 --vary h0=1:2:11
         hocket sweep car.ssp --vary spring.k=1e4:4e4:16 --csv k.csv
     """
-    fmus = fmu_options(interface, isolate, time_limit, log)
+    fmus = fmu_options(interface, isolate, time_limit, no_stop_time, log)
     experiment = read_for_run("sweep", files, connect or (), observe or (), fmus, stop, ledger)
     fixed = parse_assignments(experiment, assign or ())
     varied = _parameter_combinations(experiment, vary)

@@ -147,7 +147,8 @@ class CoSimulation:
             for setting in structural:
                 self._set(setting)
             self._require(native.configure(False))
-        self._require(native.prepare(float(t), self.stop_time, self.model.tolerance))
+        stop = self.stop_time if self.model.stop_time else None
+        self._require(native.prepare(float(t), stop, self.model.tolerance))
         for setting in settings:
             if setting.stage == "start":
                 self._set(setting)

@@ -45,8 +45,9 @@ class Fmu(Recipe):
     instance per process only), whose calls may take `time_limit`. `observe` names variables to put out beside
     the outputs, as they are at the end of each step. With `reevaluate` the outputs are got again when inputs
     change between steps. `early_return` lets a step end early, at an event, and its level roll back and meet
-    it there (None: as an FMI 3 FMU declares). `tolerance` is told to the FMU. `method`, `step`, `rtol` and
-    `atol` are those of `Ode`, for model exchange. Paths start in `folder`.
+    it there (None: as an FMI 3 FMU declares). `tolerance` is told to the FMU, and so is when the run ends,
+    unless `stop_time` is False: some FMUs go there in their first step. `method`, `step`, `rtol` and `atol`
+    are those of `Ode`, for model exchange. Paths start in `folder`.
     """
 
     path: str
@@ -58,6 +59,7 @@ class Fmu(Recipe):
     reevaluate: bool
     early_return: bool | None
     tolerance: float | None
+    stop_time: bool
     logging: bool
     method: str
     step: Fraction | None
@@ -77,6 +79,7 @@ class Fmu(Recipe):
         reevaluate: bool = True,
         early_return: bool | None = None,
         tolerance: float | None = None,
+        stop_time: bool = True,
         logging: bool = False,
         method: str | None = None,
         step: Duration | None = None,
@@ -97,6 +100,7 @@ class Fmu(Recipe):
             reevaluate=bool(reevaluate),
             early_return=early_return,
             tolerance=tolerance,
+            stop_time=bool(stop_time),
             logging=bool(logging),
             step=None if step is None else positive_duration(step, "step"),
             time_limit=positive_duration(time_limit, "time_limit"),
