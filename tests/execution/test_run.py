@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import hocket as hk
+from hocket.engine.recording import ArrowRecorder
 from systems import ENGINES
 
 LAG = hk.StateSpace([[-1.0]], [[1.0]], [[1.0]], x0=[1.0], inputs=["u = 0"], outputs=["y [m]"])
@@ -324,3 +325,22 @@ def test_odd_answers_are_blamed_on_their_simulator(parameters, message, engine):
 def test_a_single_slope_needs_no_list(engine):
     t, y = hk.run(returning(), 1, engine=engine)["lag.y"]
     assert y == pytest.approx(np.ones_like(t), rel=1e-14)
+
+
+def test_a_recorder_that_cannot_be_opened_is_the_error_and_the_run_has_failed(tmp_path, monkeypatch):
+    """It was an IndexError, and run.json said "running" for ever."""
+    folder, proper = tmp_path / "run", ArrowRecorder.open
+
+    def occupied(recorder, tables):
+        (folder / "samples").mkdir()
+        (folder / "samples" / tables[0].file_name(0)).write_bytes(b"of another run")
+        proper(recorder, tables)
+
+    monkeypatch.setattr(ArrowRecorder, "open", occupied)
+    with pytest.raises(
+        hk.HocketError, match="cannot write `000-outermost.arrow`: File exists(.|\n)*choose a new folder"
+    ):
+        hk.run(lag(), 1, folder=folder)
+    run = hk.open_run(folder)
+    assert run.status == "failed"
+    assert "File exists" in run.info["error"]

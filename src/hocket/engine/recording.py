@@ -103,6 +103,11 @@ class ArrowRecorder:
             self._paths.append(path)
             self._schemas.append(schema)
 
+    @property
+    def count(self) -> int:
+        """How many tables are ready for blocks: fewer than there should be where `open` failed."""
+        return len(self._paths)
+
     def write(self, table: int, block: Array) -> None:
         """Keep rows of the table with that index: whole or, if this raises, not at all.
 

@@ -307,7 +307,7 @@ class Execution:
 
     def _drain(self) -> None:
         deliver()
-        for index in range(len(self.recorded) if self.engine is not None else 0):
+        for index in range(self.recorder.count if self.engine is not None else 0):
             assert self.engine is not None
             block = self.engine.rows(index)
             if len(block):
