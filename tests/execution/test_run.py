@@ -338,7 +338,7 @@ def test_a_recorder_that_cannot_be_opened_is_the_error_and_the_run_has_failed(tm
 
     monkeypatch.setattr(ArrowRecorder, "open", occupied)
     with pytest.raises(
-        hk.HocketError, match="cannot write `000-outermost.arrow`: File exists(.|\n)*choose a new folder"
+        hk.HocketError, match=r"cannot write `000-outermost.arrow`: File exists(.|\n)*choose a new folder"
     ):
         hk.run(lag(), 1, folder=folder)
     run = hk.open_run(folder)
