@@ -117,7 +117,7 @@ def test_a_loop_without_a_solution_is_named(evaluate, guess):
 an algebraic loop has no solution, or no single one
   where:    {where} at t = 0.5 s
   expected: outputs that, fed back through the loop, agree with themselves
-  try:      break the loop by a simulator whose output does not react at once, or change its gain"""
+  try:      break the loop by a simulator without direct feedthrough, or change its gain"""
     )
 
 

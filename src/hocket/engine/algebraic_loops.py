@@ -195,7 +195,7 @@ def no_solution(ports: Sequence[str], t: float) -> ConvergenceError:
         "an algebraic loop has no solution, or no single one",
         where=f"{' -> '.join(ports)} -> {ports[0]} at t = {t!r} s",
         expected="outputs that, fed back through the loop, agree with themselves",
-        hint="break the loop by a simulator whose output does not react at once, or change its gain"
+        hint="break the loop by a simulator without direct feedthrough, or change its gain"
         + _sampled_advice(ports),
     )
 

@@ -334,7 +334,7 @@ def consistent_outputs(
         raise ConvergenceError(
             f"the start does not settle: {', '.join(f'`{name}`' for name in unsettled[:4])} goes on changing",
             where=f"initialisation at t = {t!r} s",
-            hint="these outputs react at once to inputs without saying so: declare the dependency in the FMU",
+            hint="these outputs have direct feedthrough that the FMU does not declare: declare it there",
         )
     for name, model, outputs in zip(wiring.names, wiring.models, y, strict=True):
         for port, value in enumerate(outputs):

@@ -59,7 +59,7 @@ class RunningAccount:
     slopes: SlopeGains | None = None
     """How the slope is known without asking."""
     anew: bool = False
-    """Whether the output at the start of a step is asked for again: it reacts at once to inputs."""
+    """Whether the output at the start of a step is asked for again: inputs have direct feedthrough to it."""
     inside: int = NOT
     """Of a child that is a level: its own account of its border, which is taken over."""
     power: float = 0.0

@@ -139,4 +139,4 @@ def test_loops_that_are_solved_are_told_the_time():
             assert np.max(np.abs(found["lag.y"] - x[:, 2])) < 5e-3
     flat = hk.Composite(hk.Scenario({"one": one, "two": two}, wires), 1)
     made = compile_level(flat, [Accuracy(5, 1e-3), Loops()]).level
-    assert "`one` and `two` react at once" in made.scenario.inserted["clock"].reason
+    assert "`one` and `two` have direct feedthrough" in made.scenario.inserted["clock"].reason

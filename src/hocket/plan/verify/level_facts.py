@@ -1,4 +1,4 @@
-"""What the verifier knows of a level: which simulators, what drives what, what reacts at once.
+"""What the verifier knows of a level: which simulators, what drives what, direct feedthrough.
 
 In:  a Scenario
 Out: Facts, by the numbers of the children

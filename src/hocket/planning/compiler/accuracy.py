@@ -328,8 +328,8 @@ class Accuracy:
             return ""
         a, b = pairs[0]
         return (
-            f"; with care: outputs of `{a}` and `{b}` react at once to each other's, and the estimate holds "
-            "only as long as they are evaluated again after each step (Arnold 2013)"
+            f"; with care: outputs of `{a}` and `{b}` have direct feedthrough to each other, and the estimate"
+            " holds only as long as they are evaluated again after each step (Arnold 2013)"
         )
 
     def _tolerances(self, paths: Iterable[str]) -> tuple[float, ...]:

@@ -34,7 +34,7 @@ CAPABILITIES = {
     "variable step": "takes steps of any length, not only that of its level",
     "slopes": "tells the time derivatives of its outputs",
     "input degree": "the highest power of time in an input that it follows within a step",
-    "feedthrough": "says which outputs react at once to which inputs",
+    "feedthrough": "says which inputs have direct feedthrough to which outputs",
     "re-evaluation": "its outputs follow new inputs between steps",
     "events": "may end a step early, where an event is",
     "step wish": "says which step it would like",

@@ -185,7 +185,7 @@ def changes(response: Response, evaluate: Callable[[Moment, Moment], Any]) -> tu
 
 
 def outputs_reacting_at_once(response: Response) -> set[str]:
-    """Return the outputs that react at once to a determined input."""
+    """Return the outputs to which a determined input has direct feedthrough."""
     start = response.base.start.values
     return {
         path

@@ -222,7 +222,7 @@ def _leaves_stale(orchestrator: Any) -> bool:
 
 
 def mutual_feedthrough(scenario: Scenario) -> list[tuple[str, str]]:
-    """Return neighbours whose outputs react at once to each other's.
+    """Return neighbours whose outputs have direct feedthrough to each other.
 
     Where they are not evaluated again after a step, Richardson's estimate is unreliable there (Arnold, Clauss
     and Schierz 2013; Hafner 2021, section 3.2); levels that tell the time always evaluate again.
