@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from fractions import Fraction
 from itertools import groupby
 from typing import Any, TypeAlias
@@ -17,6 +16,7 @@ from typing import Any, TypeAlias
 from hocket.errors import ScenarioError
 from hocket.model.composite import Composite
 from hocket.model.scenario import Insertion, Scenario
+from hocket.planning.compiler.sublevels import redirect_record
 
 PASS = "nesting"
 LONG = 40
@@ -137,9 +137,10 @@ class _HierarchyBuilder:
             )
             for each in kept
         ]
+        homes = {name: path.rpartition(".")[0] for name, path in paths.items()}
         made = Scenario(
             models, moved, scenario.inputs if outermost else (), scenario.outputs if outermost else (),
-            self._record(paths) if outermost else ("*",), bonds, inserted=inserted,
+            redirect_record(scenario.record, homes) if outermost else ("*",), bonds, inserted=inserted,
         )  # fmt: skip
         return self.composite.with_changes(scenario=made, step=step, **self.how(group, tuple(models)))
 
@@ -161,17 +162,6 @@ class _HierarchyBuilder:
             return False
         inside = {group.members[places[owner]] for owner in owners}
         return len(inside) > 1 or isinstance(inside.pop(), str)
-
-    def _record(self, paths: Mapping[str, str]) -> tuple[str, ...]:
-        found: dict[str, None] = {}
-        for pattern in self.composite.scenario.record:
-            head, dot, rest = pattern.partition(".")
-            meant = [path for name, path in paths.items() if fnmatchcase(name, head)] if dot else []
-            if head == "*" or not meant or all("." not in path for path in meant):
-                found[pattern] = None
-            else:
-                found |= dict.fromkeys(f"{path}.{rest}" for path in meant)
-        return tuple(found)
 
 
 def _relocate_path(path: str, paths: Mapping[str, str]) -> str:
