@@ -324,3 +324,14 @@ def test_what_is_no_class():
     with pytest.raises(ScenarioError, match="is not a class"):
         Python(Tank())
     assert qualified_name(test_what_is_no_class).endswith(":test_what_is_no_class")
+
+
+@pytest.mark.parametrize(("has", "lacks"), [("save", "restore"), ("restore", "save")])
+def test_half_a_rollback_is_a_fault(has, lacks):
+    """Else the class would be taken for one that cannot roll back, without a word."""
+    misspelt = {"save": "sav", "restore": "resotre"}[lacks]
+    half = type("Half", (Tank,), {has: lambda *_: None, misspelt: lambda *_: None})
+    with pytest.raises(
+        ScenarioError, match=f"`Half` has `{has}` and no `{lacks}`(.|\n)*did you mean `{misspelt}`"
+    ):
+        _ = Python(half).capabilities

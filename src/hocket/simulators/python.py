@@ -38,6 +38,7 @@ from hocket.model.protocols import (
     Simulator,
     StoredEnergySimulator,
     class_declarations,
+    declarations,
     hand_on,
     members_of,
     provides,
@@ -225,6 +226,15 @@ def _method_faults(cls: type[Any], where: str) -> Iterator[Fault]:
             what = f"`{cls.__name__}.{name}` cannot be called with {count(size, 'argument')}"
             either = " or `output(t)`" if name == "output" else ""
             yield Fault(what, where, f"`{name}({listed})`{either}")
+    half = declarations(cls, RollbackSimulator)
+    if len(half) == 1:
+        (there,) = half
+        (missing,) = {*members_of(RollbackSimulator)} - {there}
+        what, hint = (
+            f"`{cls.__name__}` has `{there}` and no `{missing}`",
+            suggest_nearest(missing, own, False),
+        )
+        yield Fault(what, where, "both, for rollback, or neither", hint)
 
 
 def _parameter_faults(cls: type[Any], given: Mapping[str, Any], where: str) -> Iterator[Fault]:
