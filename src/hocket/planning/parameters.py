@@ -19,7 +19,7 @@ from hocket.errors import Fault, Place, ScenarioError, collect_faults, raise_fau
 from hocket.model import registry
 from hocket.model.clock import Duration, seconds
 from hocket.model.composite import Composite
-from hocket.model.protocols import CheckableModel, Model, has_parameters, provides
+from hocket.model.protocols import CheckableModel, Extrapolator, Model, has_parameters, provides
 from hocket.simulators.fmu.variables import array_of
 from hocket.simulators.state_space import StateSpace
 from hocket.simulators.wrappers.emulation import is_emulation
@@ -71,6 +71,42 @@ def change_levels(composite: Composite, change: Callable[[Composite], Composite]
         for name, model in composite.scenario.models.items()
     }
     return change(composite.with_scenario(composite.scenario.with_models(models)))
+
+
+def change_level(composite: Composite, path: str, change: Callable[[Composite], Composite]) -> Composite:
+    """Return the composite with one of its levels changed; the outermost has no path."""
+    if not path:
+        return change(composite)
+    name, _, rest = path.partition(".")
+    inner: Any = composite.scenario.models[name]
+    models = {**composite.scenario.models, name: change_level(inner, rest, change)}
+    return composite.with_scenario(composite.scenario.with_models(models))
+
+
+def change_extrapolation(
+    composite: Composite, path: str, change: Callable[[Extrapolator], Extrapolator]
+) -> Composite | None:
+    """Return the composite with another extrapolation of a level, or of what drives an input.
+
+    None: the path is neither that of a level nor that of a driven input.
+    """
+    if not path:
+        return composite.with_changes(extrapolation=change(composite.extrapolation))
+    scenario = composite.scenario
+    if any(each.target == path for each in scenario.connections):
+        connections = [
+            replace(each, extrapolation=change(each.extrapolation or composite.extrapolation))
+            if each.target == path
+            else each
+            for each in scenario.connections
+        ]
+        return composite.with_scenario(scenario.with_changes(connections=connections))
+    name, _, rest = path.partition(".")
+    inner = scenario.models.get(name)
+    found = change_extrapolation(inner, rest, change) if isinstance(inner, Composite) else None
+    if found is None:
+        return None
+    return composite.with_scenario(scenario.with_models({**scenario.models, name: found}))
 
 
 def with_cold_starts(composite: Composite) -> Composite:

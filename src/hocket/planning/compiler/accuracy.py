@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from fractions import Fraction
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -160,7 +160,7 @@ class Accuracy:
     `rejects`: whether steps are rolled back (None: where all can roll back; "copy" never does).
     """
 
-    stop: Duration
+    stop: Annotated[Duration, "the time at which it stands still"]
     tolerance: float = 1e-4
     relative: float = 0.0
     estimate: ErrorSource = "richardson"
