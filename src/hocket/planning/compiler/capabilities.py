@@ -1,8 +1,8 @@
 """What each simulator of a scenario can do, by itself or by an emulation, and what is needed of it.
 
 In:  a level, with levels inside
-Out: a table of capabilities (after Gomes 2016, figure 1a); Needs of algorithms, extrapolations and passes, with
-     those that can and those that cannot
+Out: a table of capabilities (after Gomes 2016, figure 1a); Needs of algorithms, extrapolations and passes,
+     with those that can and those that cannot
 """
 
 from __future__ import annotations
