@@ -14,6 +14,7 @@ from hocket.analysis.run_error import _observed_order
 from hocket.analysis.stability import EDGE, MARGIN, Stability
 from hocket.analysis.stability_intervals import largest_modulus, stable_intervals
 from hocket.errors import ScenarioError
+from hocket.model.clock import seconds
 from systems import LAG
 
 
@@ -117,7 +118,7 @@ def test_at_least_one_step_of_a_run_is_predicted(monkeypatch, stop, length, note
     composite = hk.Composite(hk.Scenario({"a": LAG, "b": LAG}, {"a.u": "b.y", "b.u": "a.y"}), "0.1 s")
     experiment = coupling_check._experiment_to_check(composite, None, stop)
     coupling = coupling_check._read_coupling(experiment, advise=False, robust=False)
-    assert coupling.length == coupling_check.parse_seconds(length, "")
+    assert coupling.length == seconds(length)
     assert coupling.failed == [f"global error after 0.1 s: {note}" for note in notes]
 
 
