@@ -30,7 +30,7 @@ class Round:
 
 
 class Feedthrough:
-    """The graph of outputs that react at once to other outputs of the same level.
+    """The graph of direct feedthrough between the outputs of a level.
 
     At the start every declared reaction counts; between steps only those of simulators that evaluate again.
     """
@@ -82,7 +82,7 @@ class Feedthrough:
 
     @cached_property
     def loops(self) -> list[tuple[Node, ...]]:
-        """The algebraic loops: outputs that react at once to themselves."""
+        """The algebraic loops: outputs with direct feedthrough to themselves."""
         return [tuple(group) for group in self.components if self._is_loop(group)]
 
     def rounds(self, only_from_outside: bool = False) -> list[Round]:

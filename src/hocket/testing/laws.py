@@ -371,6 +371,6 @@ STEPPING_LAWS: dict[str, Law] = {
     "simulators of one model are independent": _check_independence,
     "output() leaves the state alone": _check_output_passive,
     "start() returns to the initial state": _check_restart,
-    "outputs react at once only to the inputs they list": _check_feedthrough,
+    "direct feedthrough to outputs is declared": _check_feedthrough,
 }
 """What holds for every simulator, whatever it declares."""

@@ -128,7 +128,7 @@ class LevelFacts:
 
     @cached_property
     def loop_of(self) -> dict[Node, tuple[Node, ...]]:
-        """The outputs that react at once to themselves, each with all that it does so through."""
+        """The outputs with direct feedthrough to themselves, each with all that it leads through."""
         return {node: loop for loop in self.graph.loops for node in loop}
 
     def feedthrough_output(self) -> str:
