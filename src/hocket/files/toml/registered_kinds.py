@@ -170,23 +170,6 @@ ACCELERATIONS = KindFamily("accelerator", registered="accelerators")
 ORCHESTRATORS = KindFamily("orchestrator", registered="orchestrators")
 
 
-@dataclass(frozen=True)
-class LocatedForm:
-    """A value that names models: faults that the scenario finds in it are shown at this place."""
-
-    form: Form
-
-    def read(self, value: Any, place: FilePlace) -> Any:
-        place.findings.places[f"{place.level}{place.keys[-1]}"] = place
-        return self.form.read(value, place)
-
-    def write(self, value: Any, place: FilePlace) -> Any:
-        return self.form.write(value, place)
-
-    def schema(self) -> dict[str, Any]:
-        return self.form.schema()
-
-
 FORMS_BY_TYPE: dict[Any, Form] = {
     bool: TRUTH,
     int: WHOLE,
@@ -229,9 +212,7 @@ def _field(key: str, form: Form, about: str, default: Any) -> Field:
         return Field(key, form, about, get=lambda thing: word if get(thing) is None else get(thing))
     if isinstance(form, KindFamily) and default is not inspect.Parameter.empty:
         return Field(key, form, about, stand_in=default)
-    if isinstance(form, ListForm | MappingForm | WordOrForm):
-        return Field(key, LocatedForm(form), about)
-    return Field(key, form, about)
+    return Field(key, form, about, located=isinstance(form, ListForm | MappingForm | WordOrForm))
 
 
 def _annotations(build: Callable[..., Any]) -> tuple[dict[str, Any], dict[str, Any]]:
