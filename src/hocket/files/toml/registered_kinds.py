@@ -65,16 +65,9 @@ class KindFamily(DefinedForm):
     @property
     def kinds(self) -> tuple[TableKind, ...]:
         """All kinds; imports every class."""
-        known = [name for name, found in self._load_all() if registry.is_builder(found)]
+        found = () if self.registered is None else registry.load_all(self.registered)
+        known = [name for name, each in found if registry.is_builder(each)]
         return (*map(self._make_kind, known), *self.own)
-
-    @property
-    def words(self) -> Mapping[str, Any]:
-        """Objects that have a name of their own."""
-        return {name: found for name, found in self._load_all() if not registry.is_builder(found)}
-
-    def _load_all(self) -> Iterable[tuple[str, Any]]:
-        return () if self.registered is None else registry.load_all(self.registered)
 
     def known_names(self) -> list[str]:
         """Return the names of all kinds and words, without importing anything."""
@@ -94,7 +87,7 @@ class KindFamily(DefinedForm):
     def read(self, value: Any, place: FilePlace) -> Any:
         """Return what a word or a table describes."""
         if isinstance(value, str) and self.by_word:
-            return self.read_word(value, place)
+            return self._read_word(value, place)
         if not isinstance(value, dict):
             word = "a word or a table" if self.by_word else "a table"
             first = self.known_names()[0]
@@ -108,23 +101,21 @@ class KindFamily(DefinedForm):
         chosen = self._choose_kind(name, value, place / "type")
         return chosen if chosen is WRONG else chosen.read(value, place)
 
-    def read_word(self, word: str, place: FilePlace) -> Any:
-        """Return what a word stands for."""
+    def _read_word(self, word: str, place: FilePlace) -> Any:
         found = place.attempt(lambda: self._load(word))
         if found is not None and not registry.is_builder(found):
             return found
         chosen = self._choose_kind(word, {}, place)
         return chosen if chosen is WRONG else chosen.read({"type": word}, place)
 
-    def kinds_named(self, name: str) -> list[TableKind]:
-        """Return the kinds of one name; raises ScenarioError where its package is broken."""
+    def _kinds_named(self, name: str) -> list[TableKind]:
         found = self._load(name)
         if found is None:
             return [kind for kind in self.own if kind.name == name]
         return [self._make_kind(name)] if registry.is_builder(found) else []
 
     def _choose_kind(self, name: str, table: Mapping[str, Any], place: FilePlace) -> Any:
-        choices = place.attempt(lambda: self.kinds_named(name))
+        choices = place.attempt(lambda: self._kinds_named(name))
         if choices is WRONG:
             return WRONG
         if not choices:
@@ -160,8 +151,7 @@ class KindFamily(DefinedForm):
 
     def definition(self) -> dict[str, Any]:
         """Return the JSON Schema of all kinds."""
-        bare = [kind.name for kind in self.kinds if not any(entry.required for entry in kind.fields)]
-        words = list(dict.fromkeys([*self.words, *bare])) if self.by_word else []
+        words = [*registry.words(self.registered)] if self.registered and self.by_word else []
         return {"anyOf": [*([{"enum": words}] if words else []), *(kind.schema() for kind in self.kinds)]}
 
 
