@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hocket.simulators.fmu.variables import SIZED
+
 
 def flatten_array(value: Any) -> list[Any]:
     """Return the values of nested lists, or of one value."""
@@ -47,9 +49,7 @@ LOOKUP = "hocket.files.ssp.lookup:Lookup"
 """The model that stands for a table in a connection."""
 
 _FIRST = ("Real", "Integer", "Boolean", "String", "Enumeration", "Binary")
-SECOND = ("Float64", "Float32", "Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64")
-"""The tags of types that only 2.0 has."""
-KINDS = {tag: "real" if tag == "Float64" else tag.lower() for tag in (*SECOND, *_FIRST)}
+KINDS = {tag: "real" if tag == "Float64" else tag.lower() for tag in (*SIZED, *_FIRST)}
 """By the tag of a typed element: what an FMU calls the type."""
 TAGS = {kind: tag for tag, kind in KINDS.items()} | {"int32": "Integer"}
 """The tags that are written: those of 1.0 where they serve."""

@@ -31,7 +31,6 @@ from hocket.files.ssp.vocabulary import (
     INTERFACES,
     LOOKUP,
     NAMESPACES,
-    SECOND,
     SSC,
     SSD,
     SSV,
@@ -46,7 +45,7 @@ from hocket.model.scenario import Connection, Scenario
 from hocket.model.units import conversion
 from hocket.simulators.fmu.ports import shape
 from hocket.simulators.fmu.recipe import Fmu
-from hocket.simulators.fmu.variables import BASES, FmuVariable, NamedUnit, split_element
+from hocket.simulators.fmu.variables import BASES, SIZED, FmuVariable, NamedUnit, split_element
 from hocket.simulators.python import Python
 from hocket.simulators.state_space import StateSpace
 
@@ -461,7 +460,7 @@ def _add_fmu(archive: zipfile.ZipFile, fmu: Path, name: str) -> None:
 def _is_new(node: Element) -> bool:
     """Return whether SSP 1.0 does not have an element: arrays, some types, some kinds of connectors."""
     tag = node.tag.partition("}")[2]
-    return tag in ("Dimension", *SECOND) or node.get("kind") in ("local", "structuralParameter")
+    return tag in ("Dimension", *SIZED) or node.get("kind") in ("local", "structuralParameter")
 
 
 def ssd_text(experiment: Experiment, sources: dict[Path, str]) -> bytes:
