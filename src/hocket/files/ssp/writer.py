@@ -250,18 +250,14 @@ def port_values(ports: Iterable[Port]) -> Iterator[ParameterValue]:
 
 def fmu_values(fmu: Fmu) -> Iterator[ParameterValue]:
     """Yield what an FMU is given, arrays whole."""
-    for name, values in fmu.settings.given.items():
+    for name, given in fmu.settings.given.items():
         variable = fmu.description.by_name[name]
-        yield _typed_value(variable, list(values), shape(variable, fmu.settings.sizes))
-
-
-def _typed_value(variable: FmuVariable, values: list[Any], of: tuple[int, ...]) -> ParameterValue:
-    tag = TAGS[variable.type]
-    if variable.type == "enumeration":
-        items = {number: item for item, number in variable.items.items()}
-        named = [items.get(value) for value in values]
-        tag, values = ("Integer", values) if None in named else (tag, named)
-    return ParameterValue(variable.name, tag, values, of)
+        tag, values = TAGS[variable.type], list(given)
+        if variable.type == "enumeration":
+            items = {number: item for item, number in variable.items.items()}
+            named = [items.get(value) for value in values]
+            tag, values = ("Integer", values) if None in named else (tag, named)
+        yield ParameterValue(name, tag, values, shape(variable, fmu.settings.sizes))
 
 
 @dataclass
@@ -328,17 +324,16 @@ class SystemWriter:
         if used:
             connectors = SubElement(node, f"{SSD}Connectors")
             for variable in used:
-                self._write_variable(connectors, fmu, variable.name)
+                self._write_variable(connectors, fmu, variable)
         write_bindings(node, fmu_values(fmu), name)
         self.annotate(node, "Model", fmu, name)
 
-    def _write_variable(self, parent: Element, fmu: Fmu, name: str) -> None:
-        variable = fmu.description.by_name[name]
+    def _write_variable(self, parent: Element, fmu: Fmu, variable: FmuVariable) -> None:
         kind = "local" if variable.causality == "independent" else variable.causality
-        connector = SubElement(parent, f"{SSD}Connector", name=name, kind=kind)
+        connector = SubElement(parent, f"{SSD}Connector", name=variable.name, kind=kind)
         typed = SubElement(connector, f"{SSC}{TAGS[variable.type]}")
         if variable.type == "enumeration":
-            typed.set("name", self.terms.add_enumeration(name, variable.items))
+            typed.set("name", self.terms.add_enumeration(variable.name, variable.items))
         elif variable.unit and self.terms.add_unit(variable.unit, fmu):
             typed.set("unit", variable.unit)
         for size in shape(variable, fmu.settings.sizes):
