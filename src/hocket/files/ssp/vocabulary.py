@@ -49,7 +49,7 @@ LOOKUP = "hocket.files.ssp.lookup:Lookup"
 """The model that stands for a table in a connection."""
 
 _FIRST = ("Real", "Integer", "Boolean", "String", "Enumeration", "Binary")
-KINDS = {tag: "real" if tag == "Float64" else tag.lower() for tag in (*SIZED, *_FIRST)}
+FMU_TYPES = {tag: "real" if tag == "Float64" else tag.lower() for tag in (*SIZED, *_FIRST)}
 """By the tag of a typed element: what an FMU calls the type."""
-TAGS = {kind: tag for tag, kind in KINDS.items()} | {"int32": "Integer"}
+TAGS = {kind: tag for tag, kind in FMU_TYPES.items()} | {"int32": "Integer"}
 """The tags that are written: those of 1.0 where they serve."""
