@@ -68,7 +68,7 @@ PATIENCE = 240.0
 """Seconds that the tests of one mutant are given; if all pass that long, it has survived."""
 HANGING = 60.0
 """Seconds in which no test ends: the mutant hangs, which counts as killed."""
-EFFORT = 40.0
+EFFORT = 12.0
 """Seconds that the tests of one mutant may take together, as measured while they were traced."""
 RANKS = ((0, 1), (2,), (3,))
 """The distances of test files that are asked together; the farther ones only if the nearer ones pass."""

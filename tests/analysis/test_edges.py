@@ -7,14 +7,18 @@ import pytest
 
 import hocket as hk
 from hocket.analysis import coupling_check
+from hocket.analysis.consistency import relative_consistency
+from hocket.analysis.defect_estimate import changed_model_doubts, connection_gaps
 from hocket.analysis.disturbance_transfer import Transfer, _refine_peak
 from hocket.analysis.measure import Outcome
 from hocket.analysis.recommended_change import CouplingChange, RecommendedChanges, best_change
 from hocket.analysis.run_error import _observed_order
-from hocket.analysis.stability import EDGE, MARGIN, Stability
+from hocket.analysis.stability import EDGE, MARGIN, IterationConvergence, Stability
 from hocket.analysis.stability_intervals import largest_modulus, stable_intervals
 from hocket.errors import ScenarioError
-from systems import LAG
+from hocket.model.clock import seconds
+from hocket.model.experiment import Experiment
+from systems import FREE_LAG, LAG, LAG_AT_REST
 
 
 def change(rho, error=None, steps=1.0):
@@ -117,7 +121,7 @@ def test_at_least_one_step_of_a_run_is_predicted(monkeypatch, stop, length, note
     composite = hk.Composite(hk.Scenario({"a": LAG, "b": LAG}, {"a.u": "b.y", "b.u": "a.y"}), "0.1 s")
     experiment = coupling_check._experiment_to_check(composite, None, stop)
     coupling = coupling_check._read_coupling(experiment, advise=False, robust=False)
-    assert coupling.length == coupling_check.parse_seconds(length, "")
+    assert coupling.length == seconds(length)
     assert coupling.failed == [f"global error after 0.1 s: {note}" for note in notes]
 
 
@@ -129,3 +133,36 @@ def test_the_peak_of_a_rotation_is_at_its_angle(radius, angle):
     place, gain = _refine_peak(transfer, angles, transfer.gains(angles), 3)
     assert place == pytest.approx(angle, abs=1e-3 * (1.0 - radius))
     assert gain == pytest.approx(1.0 / (1.0 - radius), rel=1e-6)
+
+
+def test_what_is_not_connected_is_consistent():
+    assert relative_consistency(hk.Composite(hk.Scenario({"a": FREE_LAG}), "0.1 s")).delta == 0.0
+
+
+def test_a_run_starts_where_it_starts_also_at_zero():
+    still = hk.Scenario({"a": LAG_AT_REST, "b": LAG_AT_REST}, {"a.u": "b.y", "b.u": "a.y"})
+    run = hk.run(hk.Composite(still, "0.1 s"), "0.5 s")
+    assert not run["a.y"].values.any()
+    assert list(changed_model_doubts(run, [run])) == []
+
+
+@pytest.mark.parametrize(("how", "off"), [("hold", 2.0 * 0.19), ("linear", 2.0 * 0.02)])
+def test_what_an_extrapolation_misses_is_the_next_difference_of_its_output(how, off):
+    """t^2 at steps of 0.1 s rises by 0.19 in the last of them, its differences by 0.02; u = 2 t^2 - 3."""
+    models = {"one": hk.Function(lambda t: [t], ["y"]), "curve": hk.Function(lambda t: [t * t], ["y"])}
+    models |= {"a": LAG, "b": LAG}
+    wires = [hk.Connection("one.y", "a.u"), hk.Connection("curve.y", "b.u", gain=2.0, offset=-3.0)]
+    composite = hk.Composite(hk.Scenario(models, wires), "0.1 s", hk.Jacobi(), how)
+    known, missing = connection_gaps(
+        hk.run(composite, 1, record=["curve.y", "a.y", "b.y"]), Experiment(composite, stop=1)
+    )
+    assert missing == ["a.u"]
+    (gap,) = known
+    assert (gap.input, gap.output) == ("b.u", "curve.y")
+    assert gap.largest == pytest.approx(off)
+    assert gap.relative == pytest.approx(off / 3.0)
+
+
+@pytest.mark.parametrize(("level", "name"), [("", "the outermost level"), ("in.side", "`in.side`")])
+def test_an_iteration_is_named_after_its_level(level, name):
+    assert IterationConvergence(level, 0.5, 0.5, "plain", 1, 30).name == name

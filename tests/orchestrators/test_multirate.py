@@ -355,5 +355,7 @@ def test_orchestrators_are_values():
 
 @pytest.mark.parametrize(("rate", "rolling"), [(1, []), (3, [("fast",)])])
 def test_a_compound_step_needs_rollback_only_where_one_is_faster(rate, rolling):
-    asked = Multirate({"fast": rate, "slow": 1}, "compound").needs(PAIR)
+    asked = list(Multirate({"fast": rate, "slow": 1}, "compound").needs(PAIR))
     assert [each.sims for each in asked if each.capability == "rollback"] == rolling
+    shorter = [(each.sims, each.part) for each in asked if each.capability == "variable step"]
+    assert shorter == [(sims, F(1, rate)) for sims in rolling]

@@ -11,7 +11,7 @@ import pytest
 
 from hocket.errors import ScenarioError, SimulatorError
 from hocket.model.ports import Port
-from hocket.model.protocols import Capabilities, can_roll_back
+from hocket.model.protocols import Capabilities, RollbackSimulator, provides
 from hocket.simulators.python import Python
 from hocket.simulators.recipes import load, qualified_name
 
@@ -99,8 +99,8 @@ def test_capabilities_follow_methods_and_attributes():
     assert model.capabilities == Capabilities(
         rollback=True, variable_step=False, input_degree=0, slopes=True, order=1
     )
-    assert can_roll_back(model.open())
-    assert not can_roll_back(Python(Tank).open())
+    assert provides(model.open(), RollbackSimulator)
+    assert not provides(Python(Tank).open(), RollbackSimulator)
 
 
 def test_declared_feedthrough():
