@@ -16,12 +16,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import numpy as np
-from analysis.systems import three_masses, two_masses
 
 import hocket as hk
 from hocket.analysis.coupling_check import check
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.stability import spectral_radius
+from systems import three_masses, two_masses
 
 
 def large(count: int, size: int) -> hk.Composite:

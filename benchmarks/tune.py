@@ -20,12 +20,12 @@ sys.path.pop(0)  # the folder of this file, which would be taken for the one of 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import numpy as np
-from analysis.systems import three_masses, two_masses
-from nesting.systems import chain
 
 from hocket.planning.parameters import leaves, with_leaves
 from hocket.search.tune.tune import tune
 from hocket.search.tune.tuning_result import TuningResult, check_prediction
+from search.nest.systems import chain
+from systems import three_masses, two_masses
 
 ALPHA, STEP = "two.F.alpha", "step"
 STEPS = "1e-3:10:100:log"

@@ -4,7 +4,9 @@ In:  the packages below, a sample size, a seed, a time limit
 Out: how many mutants were killed; a table of the survivors, beside a file that a later call goes on from
 
 Each mutant is tried in a copy of the tree, never in the work tree, against the test files beside it: those of
-the module's own name, those that import it, those of its room and of rooms that try it through a run.
+the module's own name, those that import it, those of its room and of rooms that try it through a run. These
+are run once without a mutant and traced (this file is the plugin of pytest that traces). Asked are those that
+passed and went through the changed lines: first the nearest, and among these the fastest.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -29,6 +32,8 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from queue import SimpleQueue
+from types import CodeType, FrameType
+from typing import Any
 
 PACKAGES = (
     "src/hocket/model/extrapolators.py",
@@ -63,8 +68,12 @@ PATIENCE = 240.0
 """Seconds that the tests of one mutant are given; if all pass that long, it has survived."""
 HANGING = 60.0
 """Seconds in which no test ends: the mutant hangs, which counts as killed."""
-FILES = 12
-"""As many test files at most are tried for a mutant: the nearest first."""
+EFFORT = 12.0
+"""Seconds that the tests of one mutant may take together, as measured while they were traced."""
+RANKS = ((0, 1), (2,), (3,))
+"""The distances of test files that are asked together; the farther ones only if the nearer ones pass."""
+LINES = 2000
+"""After so many lines of one function in one test, the rest of it is not traced."""
 NEIGHBOURS = {
     "model": ("engine", "laws", "order"),
     "orchestrators": ("plan", "order"),
@@ -252,8 +261,8 @@ class Tree:
             direct[str(path.relative_to(self.root))] = found
         return direct
 
-    def tests_of(self, module: str) -> list[str]:
-        """Return the test files beside a module, the nearest first."""
+    def tests_of(self, module: str) -> dict[str, int]:
+        """Return the test files beside a module, the nearest first, and how far each is."""
         inner = Path(module).relative_to("src/hocket").with_suffix("")
         dotted = ".".join(["hocket", *inner.parts]).removesuffix(".__init__")
         room, name = inner.parts[0], inner.name
@@ -273,7 +282,65 @@ class Tree:
             else:
                 continue
             ranked.append((rank, path.stat().st_size, file))
-        return [file for _, _, file in sorted(ranked)][:FILES]
+        return {file: rank for rank, _, file in sorted(ranked)}
+
+    def lines_of(self, mutant: Mutant) -> set[int]:
+        """Return the lines whose tests are asked: of the statement, or where the name it binds is read."""
+        tree = ast.parse((self.root / mutant.module).read_text())
+        changed, _, _ = list(mutations(tree))[mutant.place]
+        statement: ast.AST = changed
+        inside = False
+        for node in ast.walk(tree):  # from the outside to the inside
+            if any(each is changed for each in ast.walk(node)):
+                if isinstance(node, ast.stmt | ast.match_case):
+                    statement = node
+                inside |= isinstance(node, ast.FunctionDef | ast.Lambda)
+        if inside:
+            return set(_own_lines(statement))
+        bound = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+        read = {
+            node.lineno
+            for node in ast.walk(tree)
+            if (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in bound)
+            or (isinstance(node, ast.Attribute) and node.attr in bound)
+        }
+        return read or set(range(1, 100_000))
+
+    def chosen(self, mutant: Mutant, traces: dict[str, Trace]) -> list[str]:
+        """Return the tests of traced files that are asked about a mutant, file by file."""
+        lines = set(self.lines_of(mutant))
+        through: list[tuple[float, str, str]] = []
+        beside: list[tuple[float, str, str]] = []
+        for file, trace in traces.items():
+            for name, test in trace["tests"].items():
+                if test["passed"]:
+                    touched = lines & set(test["lines"].get(mutant.module, ()))
+                    (through if touched else beside).append((test["seconds"], file, name))
+        files = {file for _, file, _ in through}
+        shared = [each for each in sorted(beside) if each[1] in files]  # what a first test leaves behind
+        taken: dict[str, list[str]] = {}
+        spent = 0.0
+        for seconds, file, name in [*sorted(through), *shared]:
+            if spent + seconds <= EFFORT:
+                spent += seconds
+                taken.setdefault(file, []).append(name)
+        return [name for names in taken.values() for name in names]
+
+
+def _own_lines(node: ast.AST) -> range:
+    """Return the lines of a statement without those of statements inside."""
+    match node:
+        case ast.match_case(pattern=pattern, body=[first, *_]):
+            return range(pattern.lineno, max(pattern.lineno + 1, first.lineno))
+        case ast.Match(cases=[case, *_]):
+            return range(node.lineno, case.pattern.lineno)
+        case ast.FunctionDef():  # a default
+            return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        case ast.stmt():
+            body = getattr(node, "body", None)
+            end = max(node.lineno + 1, body[0].lineno) if body else (node.end_lineno or node.lineno) + 1
+            return range(node.lineno, end)
+    return range(0)
 
 
 def _short(text: str) -> str:
@@ -298,33 +365,135 @@ def native_module() -> Path:
     return Path(_native.__file__)
 
 
-def verdict(copied: Path, tests: list[str]) -> tuple[str, str]:
-    """Return what the tests say of a mutant that stands in a copy of the tree, and which one spoke."""
-    environment = {
+def environment(copied: Path, **more: str) -> dict[str, str]:
+    """Return the environment in which a copy of the tree is tried."""
+    return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(copied / "src"), str(copied / "tests")]),
-        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": os.pathsep.join(str(copied / each) for each in ("src", "tests", "tools")),
         "PYTHONUNBUFFERED": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "HOCKET_NO_BROWSER": "1",
+        **more,
     }
-    words = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-vv",
-        "--tb=no",
-        "-p",
-        "no:cacheprovider",
-        "-m",
-        "not slow",
-    ]
+
+
+PYTEST = [sys.executable, "-m", "pytest", "-vv", "--tb=no", "-p", "no:cacheprovider", "-m", "not slow"]
+TRACE_TO = "MUTANTS_TRACE_TO"
+"""The variable of the environment that names the file of a trace."""
+Trace = dict[str, Any]
+"""Of a test file: the `digest` of its text and its `tests`, each with `lines`, `seconds` and `passed`."""
+
+
+class Tracer:
+    """A plugin of pytest that notes which lines of the packages each test goes through."""
+
+    def __init__(self, root: Path, output: Path):
+        self.root, self.output = root, output
+        self.files: dict[str, str | None] = {}
+        self.seen: dict[CodeType, set[int]] = {}
+        self.left: Counter[CodeType] = Counter()
+        self.tests: dict[str, dict[str, Any]] = {}
+
+    def _module(self, file: str) -> str | None:
+        if file not in self.files:
+            path = Path(file)
+            inner = str(path.relative_to(self.root)) if path.is_relative_to(self.root) else ""
+            self.files[file] = inner if any(fnmatch.fnmatch(inner, each) for each in PACKAGES) else None
+        return self.files[file]
+
+    def _call(self, frame: FrameType, _event: str, _arg: object) -> Any:
+        code = frame.f_code
+        if self._module(code.co_filename) is None or self.left[code] > LINES:
+            return None
+        self.seen.setdefault(code, set())
+        return self._line
+
+    def _line(self, frame: FrameType, _event: str, _arg: object) -> Any:
+        code = frame.f_code
+        self.seen[code].add(frame.f_lineno)
+        self.left[code] += 1
+        if self.left[code] > LINES:
+            frame.f_trace_lines = False
+        return self._line
+
+    def pytest_runtest_logstart(self) -> None:
+        """Begin to trace."""
+        self.seen, self.left = {}, Counter()
+        self.begin = time.monotonic()
+        threading.settrace(self._call)
+        sys.settrace(self._call)
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Add what was seen to the test function, whatever its parameters."""
+        sys.settrace(None)
+        threading.settrace(None)
+        test = self._test(nodeid)
+        test["seconds"] += time.monotonic() - self.begin
+        for code, lines in self.seen.items():
+            test["lines"][str(self._module(code.co_filename))] |= lines
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Note a test that does not pass."""
+        self._test(report.nodeid)["passed"] &= not report.failed
+
+    def _test(self, nodeid: str) -> dict[str, Any]:
+        fresh = {"seconds": 0.0, "passed": True, "lines": defaultdict(set)}
+        return self.tests.setdefault(nodeid.partition("[")[0], fresh)
+
+    def pytest_sessionfinish(self) -> None:
+        """Write all down."""
+        for test in self.tests.values():
+            test["lines"] = {module: sorted(lines) for module, lines in test["lines"].items()}
+            test["seconds"] = round(test["seconds"], 3)
+        self.output.write_text(json.dumps(self.tests))
+
+
+def pytest_configure(config: Any) -> None:
+    """Begin to trace, if the environment says so."""
+    if TRACE_TO in os.environ:
+        config.pluginmanager.register(Tracer(Path.cwd(), Path(os.environ[TRACE_TO])))
+
+
+class Traces:
+    """Traces of test files; those of a call before stay where neither source nor test file has changed."""
+
+    def __init__(self, tree: Tree, store: Path):
+        self.tree, self.store = tree, store
+        source = sha256(b"".join((tree.root / module).read_bytes() for module in tree.modules)).hexdigest()
+        known = json.loads(store.read_text()) if store.exists() else {}
+        self.known: dict[str, Any] = known if known.get("source") == source else {"source": source}
+        self.locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self.writing = threading.Lock()
+
+    def of(self, file: str, copied: Path) -> Trace:
+        """Return the trace of a test file, made in a copy without a mutant if there is none yet."""
+        with self.locks[file]:
+            digest = sha256((copied / file).read_bytes()).hexdigest()
+            if self.known.get(file, {}).get("digest") != digest:
+                output = copied / "trace.json"
+                subprocess.run(
+                    [*PYTEST, "-p", "mutants", file],
+                    cwd=copied,
+                    env=environment(copied, **{TRACE_TO: str(output)}),
+                    stdout=subprocess.DEVNULL,
+                    check=False,
+                )
+                made = {"digest": digest, "tests": json.loads(output.read_text())}
+                with self.writing:
+                    self.known[file] = made
+                    self.store.write_text(json.dumps(self.known))
+                print(f"traced   {file}", flush=True)
+            known: Trace = self.known[file]
+            return known
+
+
+def verdict(copied: Path, tests: list[str]) -> tuple[str, str]:
+    """Return what the tests say of a mutant that stands in a copy of the tree, and which one spoke."""
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
-            [*words, *tests],
+            [*PYTEST, "-x", *tests],
             cwd=copied,
-            env=environment,
+            env=environment(copied, PYTHONDONTWRITEBYTECODE="1"),
             stdout=output,
             stderr=output,
             start_new_session=True,
@@ -345,6 +514,25 @@ def verdict(copied: Path, tests: list[str]) -> tuple[str, str]:
         return "survived", ""
     failed = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return "killed", failed[0].split(" - ")[0] if failed else said.strip()[-200:]
+
+
+def try_in(copied: Path, mutant: Mutant, tree: Tree, traces: Traces) -> tuple[str, str, int]:
+    """Return the verdict on a mutant, the test that spoke and how many were asked: first the nearest."""
+    file, kept = copied / mutant.module, copied / "original"
+    beside = tree.tests_of(mutant.module)
+    count = 0
+    for ranks in RANKS:
+        known = {each: traces.of(each, copied) for each, rank in beside.items() if rank in ranks}
+        tests = tree.chosen(mutant, known)
+        if tests:
+            count += len(tests)
+            shutil.copy2(file, kept)
+            file.write_text(tree.text(mutant))
+            said, by = verdict(copied, tests)
+            shutil.copy2(kept, file)
+            if said != "survived":
+                return said, by, count
+    return "survived", "", count
 
 
 def sample(tree: Tree, count: int, seed: int) -> list[Mutant]:
@@ -413,19 +601,22 @@ def main() -> int:
             if not list((folder / "src" / "hocket").glob("_native*.so")):
                 shutil.copy(native_module(), folder / "src" / "hocket")
             copies.put(folder)
+        traces = Traces(tree, asked.results.with_suffix(".traces.json"))
 
         def try_one(mutant: Mutant) -> None:
             if time.monotonic() > until:
                 return
             copied = copies.get()
             try:
-                file = copied / mutant.module
-                original = file.read_text()
-                file.write_text(tree.text(mutant))
                 begin = time.monotonic()
-                said, by = verdict(copied, tree.tests_of(mutant.module))
-                file.write_text(original)
-                facts = {"key": mutant.key, **asdict(mutant), "verdict": said, "by": by}
+                said, by, count = try_in(copied, mutant, tree, traces)
+                facts = {
+                    "key": mutant.key,
+                    **asdict(mutant),
+                    "verdict": said,
+                    "by": by,
+                    "asked": count,
+                }
                 facts["seconds"] = round(time.monotonic() - begin, 1)
                 known[mutant.key] = facts
                 with asked.results.open("a") as results:

@@ -15,9 +15,8 @@ from pathlib import Path
 sys.path.pop(0)  # the folder of this file, which would be taken for the one of the tests
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from analysis.systems import two_masses
-
 from hocket.cli import app
+from systems import two_masses
 
 HERE = Path(__file__).resolve().parent
 EXAMPLE = HERE.parents[1] / "examples" / "tuned_masses.toml"

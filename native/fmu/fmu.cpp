@@ -50,7 +50,7 @@ void Fmu::integrate(int version) {
 void Fmu::warm_up() {
     Hot& hot = hot_;
     hot.instance = instance_;
-    hot.calls = library_->calls;
+    hot.calls = library_->calls().data();
     hot.feeds = setup.feeds_through;
     hot.quick = phase_ == Phase::stepping && plain() && !trial() && lent_.empty();
     const auto count = [](const std::vector<Group>& groups) {

@@ -34,11 +34,12 @@ class Fmu2 final : public Classic<Boolean2> {
         lib.find(boolean_status_, "fmi2GetBooleanStatus");
         if (setup.exchange)
             integrate(2);
-        else
+        else {
             lib.need(step_, "fmi2DoStep");
-        library_->calls[0] = reinterpret_cast<void (*)()>(set_real_.call);
-        library_->calls[1] = reinterpret_cast<void (*)()>(step_.call);
-        library_->calls[2] = reinterpret_cast<void (*)()>(get_real_.call);
+            library_->share_calls({reinterpret_cast<void (*)()>(set_real_.call),
+                                   reinterpret_cast<void (*)()>(step_.call),
+                                   reinterpret_cast<void (*)()>(get_real_.call)});
+        }
         callbacks_ = {log_variadic, std::calloc, std::free, nullptr, nullptr};
     }
     ~Fmu2() override { close(); }

@@ -3,7 +3,9 @@
 // Out: its functions by name; on a platform without dlopen an error
 #pragma once
 
+#include <array>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 
@@ -38,10 +40,18 @@ class Library {
         if (!function) throw MissingFunction(path_ + " has no function " + prefix_ + name);
     }
 
-    void (*calls[3])() =
-        {};  // set, doStep and get of reals, once an instance has found them: all instances share these
+    // Set, doStep and get of reals as co-simulation has them: found by its first instance, shared by all.
+    // They are written once, so that instances of other threads and other interfaces may read them meanwhile.
+    using Calls = std::array<void (*)(), 3>;
+    void share_calls(const Calls& found) {
+        std::call_once(shared_, [&] { calls_ = found; });
+    }
+    const Calls& calls() const { return calls_; }
 
   private:
+    Calls calls_{};
+    std::once_flag shared_;
+
     Library(std::string path, std::string prefix);
     void* symbol(const char* name) const;
 

@@ -157,12 +157,12 @@ def raise_faults(faults: Iterable[Fault]) -> None:
 
 
 @contextmanager
-def collect_faults(faults: list[Fault]) -> Iterator[None]:
-    """Add the faults of a ScenarioError to a list, so that they can be reported with others."""
+def collect_faults(faults: list[Fault], level: str = "") -> Iterator[None]:
+    """Add the faults of a ScenarioError to a list, to be reported with others; `level` is where they are."""
     try:
         yield
     except ScenarioError as error:
-        faults += error.faults
+        faults += [fault.within(level) for fault in error.faults]
 
 
 def suggest_nearest(name: str, names: Iterable[str], listing: bool = True) -> str:

@@ -5,8 +5,9 @@ import pytest
 from scipy.linalg import expm
 
 from hocket import Composite, Connection, Function, Gain, Port, Scenario, StateSpace, Sum
-from hocket.analysis.exact_solution import exact_solution, orbit
+from hocket.analysis.exact_solution import exact_places, exact_solution, orbit
 from hocket.analysis.linear_models import IdentifiedModel, Tangent
+from hocket.analysis.linear_reading import list_places, read_linear
 from hocket.errors import ConvergenceError, ScenarioError
 from systems import THREE, TWO, three_masses, two_masses
 
@@ -184,3 +185,43 @@ def test_what_is_not_linear_is_refused():
     scenario = Scenario({"it": lag(), "wave": Function(lambda t: [t * t], ["y"])}, {"it.u": "wave.y"})
     with pytest.raises(ScenarioError, match="`wave` is not linear"):
         exact_solution(Composite(scenario, 1))
+
+
+def test_every_number_of_a_step_is_one_of_the_exact_solution():
+    """a' = -a + 2 b + 5, b' = 3 a - 3 b, seen with lines; b is in a level of half the step.
+
+    Rows act on [a, b, 1]: a sample, value and slope of an input, and what a level is told from outside,
+    in use and offered; an input that nothing drives stays at its start.
+    """
+    b = {"b": lag(3.0)}
+    inside = Scenario(b, {"b.u": "u", "y": "b.y"}, inputs=["u = 0", "v = 7", "w = 0"], outputs=["y"])
+    models = {"a": lag(), "in": Composite(inside, "0.05 s", extrapolation="linear")}
+    wires = [Connection("in.y", "a.u", gain=2.0, offset=5.0), Connection("a.y", "in.u")]
+    composite = Composite(Scenario(models, wires), "0.1 s", extrapolation="linear")
+    root = read_linear(composite).root
+    found = exact_places(exact_solution(composite), root)
+    one, two, none = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]
+    slope_of_one = [-1.0, 2.0, 5.0]
+    told = [(row, 0.1, moves) for moves in (False, True) for row in ((one, slope_of_one)[moves], none, none)]
+    told[1] = ([0.0, 0.0, 7.0], 0.1, False)
+    expected = [
+        ("state a.x1", one, 0.0, False),
+        *(
+            (f"sample {name}.y", row, ago, False)
+            for name, row in (("a", one), ("in", two))
+            for ago in (0.0, 0.1)
+        ),
+        ("input a.u", [0.0, 2.0, 5.0], 0.1, False),
+        ("input a.u", [6.0, -6.0, 0.0], 0.1, True),
+        ("input in.u", one, 0.1, False),
+        ("input in.u", slope_of_one, 0.1, True),
+        ("state in.b.x1", two, 0.0, False),
+        ("sample in.b.y", two, 0.0, False),
+        ("input in.b.u", one, 0.05, False),
+        ("input in.b.u", slope_of_one, 0.05, True),
+        *((f"outside in.{port}", *each) for port, each in zip("uvwuvw" * 2, told * 2, strict=True)),
+    ]
+    cells = [place.cell for place in list_places(root)]
+    names = [f"{cell.kind} {cell.owner}.{cell.name}" for cell in cells]
+    numbers = zip(names, found.weights.tolist(), found.ago.tolist(), found.moving.tolist(), strict=True)
+    assert list(numbers) == expected

@@ -46,3 +46,22 @@ def test_valleys():
     assert height == pytest.approx(-1.0, abs=1e-11)
     assert find_minimum(lambda x: x, 0.0, 1.0, 1e-9)[0] == pytest.approx(0.0, abs=1e-8)
     assert find_minimum(lambda x: 1.0, 2.0, 2.0, 1e-9) == (2.0, 1.0)
+
+
+@pytest.mark.parametrize("root", [0.1, 0.2, 0.3, 0.6, 0.7])
+def test_a_crossing_is_closed_in_on_until_no_number_is_left_between(root):
+    g = counted(lambda x: -1.0 if x < root else 1.0)
+
+    def limited(x):
+        assert g.calls < 200
+        return g(x)
+
+    assert abs(find_crossing(limited, 0.0, 1.0, 0.0) - root) <= math.ulp(root)
+    assert abs(find_crossing(lambda x: -limited(x), 0.0, 1.0, 0.0) - root) <= math.ulp(root)
+
+
+def test_a_straight_line_is_followed_to_its_crossing():
+    """Its two ends tell where: the ends of the range then close in from both sides."""
+    g = counted(lambda x: 3.0 * x - 1.0)
+    assert find_crossing(g, 0.0, 1.0, 1e-6) == pytest.approx(1.0 / 3.0, abs=1e-6)
+    assert g.calls <= 4

@@ -121,9 +121,12 @@ def test_black_boxes(tmp_path):
 
 
 def test_what_jumps_is_not_judged(tmp_path):
-    done = invoked("check", build("ball", 2, folder=tmp_path))
+    ball, facts = build("ball", 2, folder=tmp_path), tmp_path / "facts.json"
+    done = invoked("check", ball, "--json", facts)
     assert done.exit_code == 3
     assert done.stdout.startswith("not judged: `ball`: ")
+    said = json.loads(facts.read_text())
+    assert (said["good"], said["outcome"]) == (False, "not judged")
 
 
 def test_an_ill_posed_scenario(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 
 import hocket as hk
 from hocket.engine.algebraic_loops import NUDGE, newton
+from hocket.engine.reference.acceleration import IqnIls
 from systems import ENGINES
 
 
@@ -116,3 +117,35 @@ def test_the_largest_number_of_sweeps_is_what_native_code_can_count(accelerate):
     assert hk.Iterate(hk.Jacobi(), 1e-6, 2**31 - 1, accelerate).at_most == 2**31 - 1
     with pytest.raises(hk.ScenarioError, match=f"`at_most` is {2**31}"):
         hk.Iterate(hk.Jacobi(), 1e-6, 2**31, accelerate)
+
+
+@pytest.mark.parametrize(("reuse", "steps"), [(0, 0), (1, 1), (3, 3)])
+def test_quasi_newton_remembers_as_many_steps_as_it_may_reuse(reuse, steps):
+    """One difference tells that x = 1 + x / 2 has the solution 2; without it the guess is what was found."""
+    way = IqnIls(reuse, 1e-9)
+    way.begin()
+    assert way.next_guess([0.0], [1.0], None) == [1.0]
+    assert way.next_guess([1.0], [1.5], None) == pytest.approx([2.0])
+    for step in range(1, 5):
+        way.begin()
+        assert way.next_guess([0.0], [1.0], None) == pytest.approx([2.0 if step <= steps else 1.0])
+
+
+def test_two_differences_solve_for_two_numbers():
+    """K = [[0, 1/2], [1/4, 0]] and (1, 1): what agrees with itself is (12, 10) / 7."""
+    way, given = IqnIls(0, 1e-9), [0.0, 0.0]
+    way.begin()
+    for _ in range(3):
+        a, b = given
+        given = way.next_guess(given, [1.0 + 0.5 * b, 1.0 + 0.25 * a], None)
+    assert given == pytest.approx([12 / 7, 10 / 7])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_iteration_that_does_not_settle_names_four_of_its_outputs(engine):
+    line, names = {"y0": 1.0, "c": 0.0, "k": 2.0}, "abcdef"
+    models = {name: hk.Python(Line, name=name, **line) for name in names}
+    ring = {f"{name}.u": f"{before}.y" for before, name in zip(names[-1] + names, names, strict=False)}
+    how = hk.Iterate(hk.Jacobi(), 1e-9, 100, None)
+    with pytest.raises(hk.ConvergenceError, match=r"`a.y`, `b.y`, `c.y`, `d.y` and 2 more grows"):
+        hk.run(hk.Composite(hk.Scenario(models, ring), "0.1 s", how, "hold", "cold"), 0.1, engine=engine)

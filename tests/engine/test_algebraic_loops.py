@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hocket.engine.algebraic_loops import TOLERANCE, SingularError, fixed_point, solve_linear
+from hocket.engine.algebraic_loops import (
+    NUDGE,
+    TOLERANCE,
+    SingularError,
+    fixed_point,
+    newton,
+    solve_linear,
+)
 from hocket.errors import ConvergenceError
 
 
@@ -164,3 +171,18 @@ def test_rows_are_exchanged_where_the_first_cannot_begin():
 def test_a_matrix_that_cannot_be_solved_with_is_refused(matrix):
     with pytest.raises(SingularError):
         solve_linear(matrix, [1.0] * len(matrix))
+
+
+def test_newtons_step_is_halved_until_it_helps():
+    """From 0 its step is 1; the residual 1 - x is small there only, elsewhere it is larger than at 0."""
+    seen = []
+
+    def evaluate(v):
+        seen.append(v[0])
+        return [v[0] + (1.0 - v[0] if v[0] < 0.1 or v[0] > 2.0 else 5.0)]
+
+    with pytest.raises(ArithmeticError):
+        newton(evaluate, [0.0])
+    assert seen[:2] == [0.0, NUDGE]
+    assert seen[2:7] == pytest.approx([1.0, 0.5, 0.25, 0.125, 0.0625])
+    assert seen[7] == pytest.approx(0.0625 + NUDGE)

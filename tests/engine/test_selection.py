@@ -1,8 +1,12 @@
 """Which ports a pattern means."""
 
+from fractions import Fraction
+
 import pytest
 
 import hocket as hk
+from hocket.engine.rows import Rows
+from systems import ENGINES, LAG_AT_REST
 
 NAMES = ("y[1, 2]", "y[1,3]", "z[1]", "z1")
 
@@ -31,3 +35,19 @@ def test_indices_are_no_wildcards(arrays, pattern, found):
 def test_a_blank_too_much_is_told(arrays):
     with pytest.raises(hk.ScenarioError, match=r"no port `a.y\[1, 3\]` to record"):
         hk.run(arrays, 0.1, record=["a.y[1, 3]"])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rows_as_often_as_the_step_are_those_of_all_steps(engine):
+    """Also of shorter ones: step control makes four quarters of each."""
+    models = {"ramp": hk.Function(lambda t: [t], ["y"]), "lag": LAG_AT_REST}
+    how = hk.Adaptive(hk.Jacobi(), 1e9, first=Fraction(1, 4), quantum=Fraction(1, 4))
+    composite = hk.Composite(hk.Scenario(models, {"lag.u": "ramp.y"}), "1 s", how, "hold", "cold")
+    found = {every: hk.run(composite, 2, every=every, engine=engine)["lag.y"].t for every in (None, 1, 2)}
+    assert found[None][1] == 0.25
+    assert found[1].tolist() == found[None].tolist()
+    assert found[2].tolist() == [0.0, 2.0]
+
+
+def test_rows_are_kept_of_every_step_unless_it_is_said_otherwise():
+    assert Rows([]).interval == 1

@@ -72,7 +72,7 @@ def test_more_steps_than_the_native_engine_can_count_are_counted_by_the_other_on
     with pytest.raises(hk.SimulatorError, match="enough"):
         hk.run(endless, 1e30, folder=tmp_path / "run")
     run = hk.open_run(tmp_path / "run")
-    assert "its clock needs more digits" in run.info["engine"]
+    assert "its clock needs more digits" in run.info["why_interpreted"]
     assert run["ends.y"].values.tolist() == [0.0, 1.0, 2.0, 3.0]
 
 

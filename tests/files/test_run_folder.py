@@ -6,6 +6,7 @@ import csv
 import gc
 import json
 import os
+import pickle
 import subprocess
 import sys
 from fractions import Fraction
@@ -102,6 +103,21 @@ def test_run_json_says_how_it_went(run: Run) -> None:
         "samples",
         "scenario.toml",
     ]
+
+
+def test_a_run_can_be_pickled(run: Run) -> None:
+    back = pickle.loads(pickle.dumps(run))
+    assert (back.path, back.info) == (run.path, run.info)
+    assert np.array_equal(back["axle.x"].values, run["axle.x"].values)
+
+
+@pytest.mark.parametrize("key", ["name", "status", "process", "versions"])
+@pytest.mark.parametrize("value", [None, [3]])
+def test_a_damaged_run_json_is_told(run: Run, key: str, value: object) -> None:
+    facts = run.path / "run.json"
+    facts.write_text(json.dumps({**json.loads(facts.read_text()), key: value}))
+    with pytest.raises(FileError, match=f"the run.json of `{run.path.name}` is damaged: `{key}` is"):
+        open_run(run.path)
 
 
 def test_reprs_are_one_short_line(run: Run) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from hocket.simulators.fmu.live import driver_setup
+from hocket.simulators.fmu.ports import group_calls
 from hocket.simulators.fmu.recipe import Fmu
 from systems import ROOT
 
@@ -181,8 +182,9 @@ def job(model):
         "outputs",
     ):
         yield f"{word} {int(getattr(known, word))}"
-    for word, groups in (("set", model.port_layout.input_groups), ("get", model.port_layout.output_groups)):
-        for told, group in zip(getattr(known, word), groups, strict=True):
+    layout = model.port_layout
+    for word, ranges in (("set", layout.input_ranges), ("get", layout.output_ranges)):
+        for told, group in zip(getattr(known, word), group_calls(model.description, ranges), strict=True):
             references, places = told.references, told.places
             each = len(places) // len(references)  # arrays of one FMU have one size here
             assert each * len(references) == len(places), group

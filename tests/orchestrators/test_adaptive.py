@@ -318,3 +318,14 @@ def test_thirds_of_the_parts_that_a_level_is_asked_for_are_whole_ticks(inner, ra
     runs = [hocket.run(top, "0.3", engine=engine) for engine in ENGINES]
     for port in ("level.x.y", "level.y.y", "b.y"):
         assert np.array_equal(*(run[port].values for run in runs))
+
+
+@pytest.mark.parametrize("quantum", [0, 2, Fraction(2, 3), -1])
+def test_a_quantum_is_the_step_divided_by_a_whole_number(quantum):
+    with pytest.raises(ScenarioError, match="a quantum of"):
+        Adaptive(quantum=quantum)
+
+
+def test_a_step_may_be_divided_into_a_million_parts():
+    assert Adaptive().quantum == Fraction(1, 1048576)
+    assert Adaptive(quantum=1, first=1).first == 1

@@ -302,3 +302,14 @@ def test_hand_written_plans_may_repeat_part_of_a_level():
     for port, value in zip(("a.y", "b.y", "c.y"), exact, strict=True):
         assert runs[0].final(port) == runs[1].final(port)
         assert runs[0].final(port) == pytest.approx(value, abs=1e-3)
+
+
+def test_what_is_meant_where_nothing_is_said():
+    assert Iterate() == Iterate(Jacobi(), 1e-8, 50, "quasi-newton")
+    assert Iterate().tolerance == 1e-8
+
+
+def test_what_is_not_an_orchestrator_cannot_be_iterated():
+    with pytest.raises(ScenarioError, match="`'jacobi'` is not an orchestrator") as raised:
+        Iterate("jacobi")
+    assert len(raised.value.faults) == 1

@@ -277,7 +277,8 @@ def test_faults_in_a_file_have_their_line():
     ("rates", "scheme", "said"),
     [
         ({"fast": 2.5}, "compound", "the rate of `fast` is 2.5"),
-        ({"fast": "1 ms"}, "compound", "a whole number from 1 on: its steps per step of the level"),
+        ({"fast": "1 ms"}, "compound", "a whole number from 1 to 2^31 - 1: its steps per step of the level"),
+        ({"fast": 2**31}, "compound", "a whole number from 1 to 2^31 - 1: its steps per step of the level"),
         ({"fast": True}, "compound", "the rate of `fast` is True"),
         ({"fast": 0}, "compound", "the rate of `fast` is 0"),
         (["fast"], "compound", "rates are given by name, not as ['fast']"),
@@ -350,3 +351,11 @@ def test_orchestrators_are_values():
     assert GaussSeidel(["slow", "fast"]).plan(PAIR) == Asynchronous({}).plan(
         Scenario(dict(reversed(PAIR.models.items())), PAIR.connections)
     )
+
+
+@pytest.mark.parametrize(("rate", "rolling"), [(1, []), (3, [("fast",)])])
+def test_a_compound_step_needs_rollback_only_where_one_is_faster(rate, rolling):
+    asked = list(Multirate({"fast": rate, "slow": 1}, "compound").needs(PAIR))
+    assert [each.sims for each in asked if each.capability == "rollback"] == rolling
+    shorter = [(each.sims, each.part) for each in asked if each.capability == "variable step"]
+    assert shorter == [(sims, F(1, rate)) for sims in rolling]

@@ -16,7 +16,7 @@ from hocket.errors import FileError
 from hocket.plan import Adapt, Feed, Next, Plan, Read, Record, Step, Times
 from hocket.plan.instructions import Control
 from hocket.planning.planner import plan_tree
-from hocket.report.schedule import lay_out_step, turn_order
+from hocket.report.schedule import lay_out_step
 from hocket.report.timeline import DENSE, svg_style, timeline_svg, write_timeline_svg
 from plan.levels import LEVEL, RING, turn
 from report.browser import painted
@@ -100,8 +100,15 @@ def test_who_is_furthest_behind_goes_next():
     bars = [(bar.lane.path, bar.label) for bar in made.bars if not bar.lane.level]
     assert bars == [("a", "3 s"), ("b", "2 s"), ("b", "2 s"), ("a", "3 s"), ("b", "2 s")]
     assert [arrow.past for arrow in made.arrows] == [True, False, True, True, False]
-    order, rest = turn_order(bodies, 4)
-    assert ([body[0].sim for body in order], rest) == (["a", "b", "b"], 2)
+
+
+def test_of_many_turns_the_first_are_drawn():
+    """By hand: 30 turns of a and 1 of b, of which 12 have room: 11 are drawn."""
+    bodies = tuple((Feed(sim), Step(sim, part), Read(sim)) for sim, part in (("a", F(1, 30)), ("b", F(1))))
+    made = lay_out_step(plan_tree(Composite(RING, F(6), Written(Next(bodies), Record()))), "whole")
+    bars = [bar.lane.path for bar in made.bars if not bar.lane.level]
+    assert bars == ["a", "b", *["a"] * (len(bars) - 2)]
+    assert [frame.label for frame in made.frames if frame.kind == "gap"] == [f"{31 - len(bars)} more"]
 
 
 def test_inputs_of_who_is_only_read_again_are_not_the_past():

@@ -11,9 +11,8 @@ from hocket import Composite, Jacobi, Scenario
 from hocket.files.toml.line_changes import line_changes, scenario_tables
 from hocket.model.experiment import Experiment
 from hocket.report.tuning_page import changed_lines, tuned_page, write_tuning_page
-from hocket.search.tune.choices import apply_choices
 from hocket.search.tune.objectives import Objective
-from hocket.search.tune.space import parse_space
+from hocket.search.tune.space import apply_choices, parse_space
 from hocket.search.tune.tuning_result import TuningResult
 from report.browser import opened, painted
 from systems import LAG, two_masses

@@ -265,6 +265,22 @@ def test_coupled_as_co_simulation_fmus_are(version, engine, fmu):
     assert mine == pytest.approx(theirs, rel=0, abs=1e-12)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_both_interfaces_of_one_fmu_in_one_process(version, engine, fmu):
+    """Instances share one library: one for model exchange may not take the functions of the others away."""
+    how = {"one": {}, "other": {}, "exchange": {"interface": "model-exchange", "method": "euler"}}
+    models = {
+        name: fmu("lag", version, y0=1.0, **{"interface": "co-simulation", **own})
+        for name, own in how.items()
+    }
+    run = hk.run(hk.Composite(hk.Scenario(models), "10 ms"), 1, engine=engine)
+    values = {name: run[f"{name}.y"].values for name in models}
+    assert np.ptp(values["one"]) > 0.1
+    assert np.array_equal(values["one"], values["other"])
+    assert values["exchange"] == pytest.approx(values["one"], abs=1e-12)
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_both_engines_agree_bit_for_bit(version, method, fmu):

@@ -15,7 +15,7 @@ from hocket.errors import FileError, ScenarioError
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities
 from hocket.simulators.fmu import binaries
-from hocket.simulators.fmu.ports import ValueGroup
+from hocket.simulators.fmu.ports import ValueGroup, group_calls
 from hocket.simulators.fmu.recipe import Fmu
 from simulators.fmu_xml import HEADS, TIME, folder, scalar, written
 
@@ -46,17 +46,18 @@ def test_ports_of_every_type(tmp_path):
     ]
     assert fmu.texts == (("u_string",), ("y_string",))
     references = {variable.name: variable.reference for variable in fmu.description.variables}
-    assert fmu.port_layout.input_groups == (
+    assert group_calls(fmu.description, fmu.port_layout.input_ranges) == (
         ValueGroup("real", (references["u_real"],), (0,)),
         ValueGroup("integer", (references["u_int"], references["u_enum"]), (1, 3)),
         ValueGroup("boolean", (references["u_bool"],), (2,)),
     )
-    assert fmu.port_layout.text_output_groups == (ValueGroup("string", (references["y_string"],), (0,)),)
+    assert fmu.port_layout.text_outputs == (fmu.description.by_name["y_string"],)
 
 
 def test_ports_of_every_type_of_fmi_3(tmp_path):
     fmu = Fmu(build("types", 3, folder=tmp_path, binary=b""))
-    groups = {group.type: group.places for group in fmu.port_layout.output_groups}
+    calls = group_calls(fmu.description, fmu.port_layout.output_ranges)
+    groups = {group.type: group.places for group in calls}
     order = [port.name.removeprefix("y_") for port in fmu.outputs]
     assert {kind: order[places[0]] for kind, places in groups.items()} == {
         "real": "real",
@@ -70,7 +71,7 @@ def test_ports_of_every_type_of_fmi_3(tmp_path):
     }
     assert {port.type for port in fmu.outputs} == {"real", "integer", "boolean", "enumeration"}
     assert fmu.texts == (("u_string", "u_binary"), ("y_string", "y_binary"))
-    assert [group.type for group in fmu.port_layout.text_input_groups] == ["string", "binary"]
+    assert [variable.type for variable in fmu.port_layout.text_inputs] == ["string", "binary"]
 
 
 def test_arrays_are_expanded(tmp_path):
@@ -78,12 +79,12 @@ def test_arrays_are_expanded(tmp_path):
     fmu = Fmu(path)
     assert [port.name for port in fmu.inputs] == ["u[1]", "u[2]", "u[3]"]
     assert fmu.outputs[1] == Port("y[2]", "", None, ("u[1]", "u[2]", "u[3]"))
-    (group,) = fmu.port_layout.input_groups
+    (group,) = group_calls(fmu.description, fmu.port_layout.input_ranges)
     assert (len(group.references), group.places) == (1, (0, 1, 2))
     larger = Fmu(path, n=4)
     assert [port.name for port in larger.inputs] == ["u[1]", "u[2]", "u[3]", "u[4]"]
     assert [port.start for port in larger.inputs] == [None] * 4  # the start values are for another size
-    assert larger.port_layout.output_groups[0].places == (0, 1, 2, 3)
+    assert group_calls(larger.description, larger.port_layout.output_ranges)[0].places == (0, 1, 2, 3)
     assert [port.start for port in Fmu(path, n=2, u=[5, 6]).inputs] == [5.0, 6.0]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from hocket.errors import ScenarioError, SimulatorError
 from hocket.model.ports import Port
-from hocket.model.protocols import Capabilities, can_roll_back
+from hocket.model.protocols import Capabilities, RollbackSimulator, provides
 from hocket.simulators.python import Python
 from hocket.simulators.recipes import load, qualified_name
 
@@ -99,8 +99,8 @@ def test_capabilities_follow_methods_and_attributes():
     assert model.capabilities == Capabilities(
         rollback=True, variable_step=False, input_degree=0, slopes=True, order=1
     )
-    assert can_roll_back(model.open())
-    assert not can_roll_back(Python(Tank).open())
+    assert provides(model.open(), RollbackSimulator)
+    assert not provides(Python(Tank).open(), RollbackSimulator)
 
 
 def test_declared_feedthrough():
@@ -324,3 +324,14 @@ def test_what_is_no_class():
     with pytest.raises(ScenarioError, match="is not a class"):
         Python(Tank())
     assert qualified_name(test_what_is_no_class).endswith(":test_what_is_no_class")
+
+
+@pytest.mark.parametrize(("has", "lacks"), [("save", "restore"), ("restore", "save")])
+def test_half_a_rollback_is_a_fault(has, lacks):
+    """Else the class would be taken for one that cannot roll back, without a word."""
+    misspelt = {"save": "sav", "restore": "resotre"}[lacks]
+    half = type("Half", (Tank,), {has: lambda *_: None, misspelt: lambda *_: None})
+    with pytest.raises(
+        ScenarioError, match=f"`Half` has `{has}` and no `{lacks}`(.|\n)*did you mean `{misspelt}`"
+    ):
+        _ = Python(half).capabilities

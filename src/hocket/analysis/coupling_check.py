@@ -21,7 +21,7 @@ from hocket.analysis.error_prediction import PredictedError, predicted_error
 from hocket.analysis.exact_solution import ExactSolution, exact_solution
 from hocket.analysis.linear_models import merge_micro_steps, played_sources, with_sources
 from hocket.analysis.linear_reading import Reading, read_linear
-from hocket.analysis.linearisation import LinearisedLeaf, LinearModels, linearise, parse_seconds
+from hocket.analysis.linearisation import LinearisedLeaf, LinearModels, linearise
 from hocket.analysis.measure import Measure, Outcome, verdict_lines, worst_outcome
 from hocket.analysis.posedness import Posedness, posedness
 from hocket.analysis.recommended_change import RecommendedChanges, best_change, suggest_changes
@@ -40,7 +40,7 @@ from hocket.analysis.stability_radius import ON_REQUEST, StabilityRadii, radius_
 from hocket.analysis.zero_stability import ZeroStability, zero_stability
 from hocket.errors import ConvergenceError, HocketError, ScenarioError
 from hocket.execution.run import whole_steps
-from hocket.files.experiments import ExperimentLike, as_experiment
+from hocket.files.experiments import ExperimentLike, as_experiment, check_times
 from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
@@ -286,15 +286,11 @@ def _read_coupling(experiment: Experiment, advise: bool, robust: bool | None) ->
 
 
 def _experiment_to_check(what: ExperimentLike, start: Duration | None, stop: Duration | None) -> Experiment:
-    experiment = as_experiment(what, done="checked")
-    begin = experiment.start if start is None else parse_seconds(start, "start")
-    end = experiment.stop if stop is None else parse_seconds(stop, "stop")
-    if end is not None and end <= begin:
-        when = f"the run stops at {format_duration(end)} and starts at {format_duration(begin)}"
-        raise ScenarioError(when, "stop")
-    if end is not None:
-        whole_steps(begin, end, experiment.composite.step)
-    return replace(experiment, start=begin, stop=end)
+    experiment = as_experiment(what, start=start, stop=stop, done="checked")
+    check_times(experiment)
+    if experiment.stop is not None:
+        whole_steps(experiment.start, experiment.stop, experiment.composite.step)
+    return experiment
 
 
 def _judge_stability(coupling: Coupling) -> Stability:

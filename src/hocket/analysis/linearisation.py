@@ -25,7 +25,7 @@ from hocket.engine.opening import open_level
 from hocket.engine.reference.level import Level
 from hocket.errors import Fault, ScenarioError, SimulatorError, suggest_nearest
 from hocket.files.plotting import BLUE, RED, new_figure
-from hocket.model.clock import Duration, common_tick, format_duration, seconds
+from hocket.model.clock import Duration, common_tick, format_duration
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array, Model
 from hocket.plan import Step, walk
@@ -35,6 +35,7 @@ from hocket.planning.tree import PlanTree, clock_of, window_degree, window_obsta
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.methods import ORDERS, MethodName
 from hocket.simulators.ode import Ode
+from hocket.simulators.recipes import parse_seconds
 from hocket.simulators.sources import Csv, Function, Table
 from hocket.simulators.state_space import StateSpace
 
@@ -361,14 +362,6 @@ def _check_time_ahead(at: Duration, step: Fraction) -> Fraction:
         steps = f"a whole number of steps of {format_duration(step)}"
         raise ScenarioError(f"{format_duration(time)} is not {steps}", "at")
     return time
-
-
-def parse_seconds(duration: Duration, where: str) -> Fraction:
-    """Return a duration in seconds; raises ScenarioError for what is not one."""
-    try:
-        return seconds(duration)
-    except ValueError as error:
-        raise ScenarioError(str(error), where) from None
 
 
 def _exact_leaf(path: str, model: Any) -> LinearisedLeaf:

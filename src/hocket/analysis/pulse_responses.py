@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hocket.engine.simulator_calls import output_array
 from hocket.model.extrapolators import shift_origin
-from hocket.model.protocols import Array, Model, has_initialisation
+from hocket.model.protocols import Array, InitialisationSimulator, Model, provides
 
 ALIKE = 0.2
 """How far answers to much smaller pushes may differ from those before."""
@@ -173,7 +173,7 @@ class BlackBoxBench:
         simulator: Any = place.model.open()
         simulator.start(float(place.t))
         simulator.output(float(place.t), self._add_push(self.still))
-        if has_initialisation(simulator):
+        if provides(simulator, InitialisationSimulator):
             simulator.ready()
         self._advance_to_start(simulator)
         return simulator

@@ -118,8 +118,10 @@ def experiment_of(run: Run) -> Experiment:
 
 def engine_of(run: Run) -> EngineName:
     """Return which engine was asked for."""
-    asked = str(run.info.get("engine", "native"))
-    return "interpreter" if asked == "interpreter" else "native"
+    info = run.info
+    return (
+        "interpreter" if info.get("engine") == "interpreter" and not info.get("why_interpreted") else "native"
+    )
 
 
 def truncate_experiment(experiment: Experiment, run: Run) -> Experiment:

@@ -33,7 +33,7 @@ from hocket.engine.opening import open_level
 from hocket.engine.reference.level import Level
 from hocket.engine.simulator_calls import simulator_error
 from hocket.model.clock import Clock
-from hocket.model.protocols import Array, reports_micro_steps
+from hocket.model.protocols import Array, MicroStepSimulator, provides
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import clock_of
 
@@ -249,7 +249,7 @@ def _watch_outputs(root: Level, micro: bool) -> Seen:
             if isinstance(simulator, Level):
                 continue
             kept = seen[level.name(child)] = {}
-            if micro and reports_micro_steps(simulator):
+            if micro and provides(simulator, MicroStepSimulator):
                 simulator.micro = kept.__setitem__
             else:
                 coarse[level.name(child)] = kept

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -30,8 +31,15 @@ from hocket.analysis.stability_intervals import (
 from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
 from hocket.model.composite import Composite, levels
 from hocket.model.extrapolators import Hold, Nepce
-from hocket.model.protocols import Array, Model
-from hocket.planning.parameters import FINE, with_cold_starts, with_parameters, with_step
+from hocket.model.protocols import Array, Extrapolator
+from hocket.planning.parameters import (
+    FINE,
+    change_extrapolation,
+    change_level,
+    with_cold_starts,
+    with_parameters,
+    with_step,
+)
 from hocket.planning.planner import plan_tree
 
 Make: TypeAlias = Callable[[float, float], Composite | float]
@@ -218,13 +226,14 @@ def with_values(composite: Composite, values: Mapping[str, float], where: str = 
 
     Levels inside keep their ratios to `step`. A level's own step becomes the next shorter one that divides
     the step around it, or that is a multiple of it. `alpha` is that of a filtered hold: of the outermost
-    level, or with the path of an input of the connection that drives it. Rows and columns count from one.
+    level, or with a path of another level, or of an input that is driven. Rows and columns count from one.
     """
     steps = {name: value for name, value in values.items() if is_step(composite, name)}
     parameters: dict[str, float] = {}
     for name in [name for name in values if name not in steps]:
         path, _, last = name.rpartition(".")
-        filtered = _with_filter(composite, path, values[name], where) if last == ALPHA else None
+        change = partial(_change_filter, alpha=values[name], name=name, where=where)
+        filtered = change_extrapolation(composite, path, change) if last == ALPHA else None
         if filtered is None:
             parameters[name] = values[name]
         else:
@@ -233,48 +242,26 @@ def with_values(composite: Composite, values: Mapping[str, float], where: str = 
     if STEP in steps:
         composite = with_step(composite, steps.pop(STEP))
     for name, step in steps.items():
-        path = name.removesuffix(f".{STEP}")
-        composite = _with_level_step(composite, path, Fraction(step).limit_denominator(FINE))
+        around, _, inner = name.removesuffix(f".{STEP}").rpartition(".")
+        change_step = partial(_with_inner_step, name=inner, step=Fraction(step).limit_denominator(FINE))
+        composite = change_level(composite, around, change_step)
     return composite
 
 
-def _with_level_step(composite: Composite, path: str, step: Fraction) -> Composite:
-    name, _, rest = path.partition(".")
-    inner: Any = composite.scenario.models[name]
-    if rest:
-        return _with_model(composite, name, _with_level_step(inner, rest, step))
-    around = composite.step
+def _with_inner_step(level: Composite, name: str, step: Fraction) -> Composite:
+    inner: Any = level.scenario.models[name]
+    around = level.step
     fits = around / math.ceil(around / step) if step < around else around * math.floor(step / around)
-    return _with_model(composite, name, with_step(inner, fits))
+    models = {**level.scenario.models, name: with_step(inner, fits)}
+    return level.with_scenario(level.scenario.with_models(models))
 
 
-def _with_model(composite: Composite, name: str, model: Model) -> Composite:
-    models = {**composite.scenario.models, name: model}
-    return composite.with_scenario(composite.scenario.with_models(models))
-
-
-def _with_filter(composite: Composite, path: str, alpha: float, where: str) -> Composite | None:
-    """Return the composite with another filter; None: the path is not that of a driven input."""
-    scenario = composite.scenario
-    if not path:
-        _check_filterable(composite.extrapolation, ALPHA, where)
-        return composite.with_changes(extrapolation=Nepce(alpha))
-    for connection in scenario.connections:
-        if connection.target == path:
-            _check_filterable(connection.extrapolation or composite.extrapolation, f"{path}.{ALPHA}", where)
-            filtered = replace(connection, extrapolation=Nepce(alpha))
-            others = [filtered if each is connection else each for each in scenario.connections]
-            return composite.with_scenario(scenario.with_changes(connections=others))
-    name, _, rest = path.partition(".")
-    inner = scenario.models.get(name)
-    found = _with_filter(inner, rest, alpha, where) if isinstance(inner, Composite) and rest else None
-    return None if found is None else _with_model(composite, name, found)
-
-
-def _check_filterable(extrapolation: Any, name: str, where: str) -> None:
+def _change_filter(extrapolation: Extrapolator, alpha: float, name: str, where: str) -> Nepce:
+    """Return another filter in place of a hold or a filter; raises ScenarioError for anything else."""
     if not isinstance(extrapolation, (Hold, Nepce)):
         what = f"`{name}` cannot vary: the extrapolation is {extrapolation!r}"
         raise ScenarioError(what, where, 'a hold, or { type = "nepce", alpha = 0.5 }')
+    return Nepce(alpha)
 
 
 class VariedRadius:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -18,7 +18,7 @@ from typing import Any
 
 import hocket
 from hocket.cli.options import InterfaceChoice
-from hocket.errors import Fault, Place, ScenarioError, suggest_nearest
+from hocket.errors import Fault, Place, ScenarioError, collect_faults, raise_faults, suggest_nearest
 from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS, KindFamily
 from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
 from hocket.model.clock import format_duration, seconds
@@ -66,15 +66,12 @@ def with_algorithms(
     choices = [("algorithm", "orchestrator", text) for text in algorithm or ()]
     choices += [("extrapolation", "extrapolation", text) for text in extrapolation or ()]
     for option, part, text in choices:
-        try:
+        with collect_faults(faults):
             path, read = _parse_level_choice(text, option, known)
             how.setdefault(path, {})[part] = read
             if option == "algorithm":
                 typed[path] = f"--algorithm {text}"
-        except ScenarioError as error:
-            faults += error.faults
-    if faults:
-        raise ScenarioError(faults)
+    raise_faults(faults)
     if not how:
         return experiment
     made = _replace_algorithms(experiment.composite, how)
@@ -82,17 +79,22 @@ def with_algorithms(
 
 
 def _require_suitable(composite: Composite, typed: Mapping[str, str]) -> Composite:
-    """Return the composite if what was typed suits its levels; other faults are for the run to tell."""
-    try:
-        _ = plan_tree(composite)
-    except ScenarioError as error:
-        faults = [
-            replace(fault, place=Place.of(typed[fault.place.level]))
-            for fault in error.faults
-            if fault.place.level in typed and (fault.place.section or fault.place.key) in _KEYS
-        ]
-        if faults:
-            raise ScenarioError(faults) from None
+    """Return the composite if what was typed suits its levels."""
+
+    def typed_place(place: Place) -> Place | None:
+        meant = place.level in typed and (place.section or place.key) in _KEYS
+        return Place.of(typed[place.level]) if meant else None
+
+    return _require_plan(composite, typed_place)
+
+
+def _require_plan(composite: Composite, typed_place: Callable[[Place], Place | None]) -> Composite:
+    """Return the composite if its plan has no faults in what was typed; others are for the run to tell."""
+    faults: list[Fault] = []
+    with collect_faults(faults):
+        plan_tree(composite)
+    found = [(fault, typed_place(fault.place)) for fault in faults]
+    raise_faults(replace(fault, place=place) for fault, place in found if place)
     return composite
 
 
@@ -244,8 +246,7 @@ def _with_observed(composite: Composite, names: Sequence[str]) -> Composite:
             changed[path] = remake_fmu(fmu, observe=(*fmu.observe, *observe))
         except ScenarioError as error:
             faults += [replace(fault, place=Place(option="--observe")) for fault in error.faults]
-    if faults:
-        raise ScenarioError(faults)
+    raise_faults(faults)
     return with_leaves(composite, changed)
 
 
@@ -264,20 +265,8 @@ def _with_connections(composite: Composite, written: Sequence[str]) -> Composite
     if not made:
         return composite
     joined = composite.with_scenario(scenario.with_changes(connections=(*scenario.connections, *made)))
-    _check_connections(joined)
-    return joined
-
-
-def _check_connections(composite: Composite) -> None:
-    """Refuse typed connections that do not fit; whatever else is wrong is told later."""
-    try:
-        _ = plan_tree(composite)
-    except ScenarioError as error:
-        faults = [fault for fault in error.faults if fault.place.section == "connections"]
-        if faults:
-            raise ScenarioError(
-                [replace(fault, place=Place(option="--connect")) for fault in faults]
-            ) from None
+    option = Place(option="--connect")
+    return _require_plan(joined, lambda place: option if place.section == "connections" else None)
 
 
 def _full_port_path(composite: Composite, port: str) -> str:

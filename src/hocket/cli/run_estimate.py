@@ -46,7 +46,7 @@ _COLOURS = {"finished": "bold green", "stopped": "bold yellow"}
 
 def print_summary(run: Run, folder: Path) -> None:
     """Print how it went and where to look."""
-    info, look = run.info, f'hocket.open_run("{folder.as_posix()}")'
+    info, why, look = run.info, run.info["why_interpreted"], f'hocket.open_run("{folder.as_posix()}")'
     steps, rest = count(info["counts"]["steps"], "step"), f" of {info['stop']:g} s"
     simulated = f"{steps} from {info['start']:g} to {info['reached']:g} s{rest * (run.status != 'finished')}"
     wall = info["timings"]["wall"]
@@ -59,7 +59,7 @@ def print_summary(run: Run, folder: Path) -> None:
             ("simulated", simulated),
             ("took", took),
             ("kept", run.size_text),
-            ("engine", str(info["engine"])),
+            ("engine", info["engine"] + (f", because {why}" if why else "")),
             *_summary_facts(run, folder),
             ("folder", Text(str(folder), "bold")),
             ("look", f"hocket plot {shlex.quote(str(folder))}"),
@@ -69,8 +69,8 @@ def print_summary(run: Run, folder: Path) -> None:
         print_out(label_grid(lines))
         return
     print_out(f"{run.name} {run.status}: {simulated} in {took}; {run.size_text}")
-    if because := str(info["engine"]).partition(", because ")[2]:
-        print_out(f"run by the interpreter, because {because}")
+    if why:
+        print_out(f"run by the interpreter, because {why}")
     print_out(*(f"{label}: {text}" for label, text in _summary_facts(run, folder)))
     print_out(f"{folder}  {look}")
 
@@ -178,7 +178,7 @@ def present_measures(
     """Print, draw and write measures, and end with the exit code of the outcome; JSON has `facts` too."""
     printed = str(as_json) == "-"
     if as_json:
-        write_json(as_json, {**(facts or {}), **join_facts(measures)})
+        write_json(as_json, {**(facts or {}), **join_facts(measures, outcome)})
     if not printed:
         print_measures(measures, None if everything else ROWS, more, remark)
     drawn = draw_measures(measures, plot)

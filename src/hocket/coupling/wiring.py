@@ -12,13 +12,20 @@ from functools import cached_property, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hocket.errors import Fault, Place, ScenarioError, suggest_nearest
+from hocket.errors import Fault, Place, ScenarioError, raise_faults, suggest_nearest
 from hocket.model import registry
 from hocket.model.composite import as_level, is_sampled
 from hocket.model.extrapolators import Hold, Latch
 from hocket.model.memo import Memo
 from hocket.model.ports import Port
-from hocket.model.protocols import Extrapolator, Model, described_variables, is_extrapolator, text_ports
+from hocket.model.protocols import (
+    Extrapolator,
+    Model,
+    described_variables,
+    is_extrapolator,
+    period_of,
+    text_ports,
+)
 from hocket.model.scenario import Connection, Scenario
 
 if TYPE_CHECKING:
@@ -129,13 +136,17 @@ def wire(scenario: Scenario, extrapolation: Extrapolator | None = None) -> Wirin
     `extrapolation` is for the connections between children that name none; those from and to sampled
     models are latched instead, and what is not a real is held.
     """
-    wiring, faults = _WIRINGS(scenario)
-    if faults:
-        raise ScenarioError(faults)
+    raise_faults(_WIRINGS(scenario)[1])
+    return wire_unchecked(scenario, extrapolation)
+
+
+def wire_unchecked(scenario: Scenario, extrapolation: Extrapolator | None = None) -> Wiring:
+    """Return as much of the wiring as there is; faults are left for `wire` to report."""
+    wiring = _WIRINGS(scenario)[0]
     if extrapolation is None:
         return wiring
 
-    sampled = [is_sampled(model) for model in wiring.models]
+    sampled = [is_sampled(model) or period_of(model) is not None for model in wiring.models]
 
     def with_extrapolation(drive: Drive | None, child: int, port: int) -> Drive | None:
         if drive is None or drive.extrapolation is not None or drive.child == OWN:
@@ -153,11 +164,6 @@ def wire(scenario: Scenario, extrapolation: Extrapolator | None = None) -> Wirin
             for child, drives in enumerate(wiring.drives)
         ),
     )
-
-
-def wire_unchecked(scenario: Scenario) -> Wiring:
-    """Return as much of the wiring as there is; faults are left for `wire` to report."""
-    return _WIRINGS(scenario)[0]
 
 
 def scenario_faults(scenario: Scenario) -> list[Fault]:

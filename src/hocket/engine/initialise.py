@@ -23,11 +23,12 @@ from hocket.errors import ConvergenceError
 from hocket.model.extrapolators import interpolate_samples, shift_origin, value_at
 from hocket.model.protocols import (
     Array,
+    InitialisationSimulator,
+    RunEndSimulator,
     Sample,
     Simulator,
-    has_initialisation,
+    provides,
     settles_at_start,
-    wants_stop_time,
 )
 from hocket.plan import first_part
 from hocket.plan.messages import Post
@@ -197,7 +198,7 @@ def initialise(root: Level, t: float, stop: float | None = None) -> None:
     levels = {level.path: level for level in levels_of(root)}
     simulators = [levels[path].children[child] for path, child in leaves.places]
     for name, simulator in zip(leaves.wiring.names, simulators, strict=True):
-        if wants_stop_time(simulator):
+        if provides(simulator, RunEndSimulator):
             simulator.stop_time = stop
         with blame(name, "start", t):
             simulator.start(t)
@@ -318,7 +319,9 @@ def consistent_outputs(
         return names
 
     evaluate()
-    waiting = [(leaf, each) for leaf, each in enumerate(simulators) if has_initialisation(each)]
+    waiting = [
+        (leaf, each) for leaf, each in enumerate(simulators) if provides(each, InitialisationSimulator)
+    ]
     for _ in range(SETTLING):
         unsettled = update_states()
         if unsettled:

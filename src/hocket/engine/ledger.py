@@ -23,7 +23,7 @@ from hocket.engine.simulator_calls import blame
 from hocket.errors import Fault, SimulatorError
 from hocket.model.composite import as_level
 from hocket.model.extrapolators import value_at
-from hocket.model.protocols import tells_energy
+from hocket.model.protocols import StoredEnergySimulator, provides
 from hocket.simulators.methods import dot
 from hocket.simulators.ode import Ode
 from hocket.simulators.state_space import StateSpace
@@ -353,7 +353,7 @@ def stored_energies(root: LiveLevel) -> dict[str, float]:
         if as_level(model) is not None:
             found |= stored_energies(simulator)
             continue
-        if tells_energy(simulator):
+        if provides(simulator, StoredEnergySimulator):
             with blame(root.name(child), "energy", root.clock.time(root.ticks[child])):
                 found[root.name(child)] = float(simulator.energy())
     return found

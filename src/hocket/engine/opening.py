@@ -16,7 +16,7 @@ from hocket.engine.reference.level import Level
 from hocket.errors import HocketError, Place, SimulatorError
 from hocket.model.clock import Clock, seconds
 from hocket.model.composite import Composite
-from hocket.model.protocols import Array, Model, Simulator, can_return_early
+from hocket.model.protocols import Array, EarlyReturnSimulator, Model, Simulator, provides
 from hocket.plan import tries
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, clock_of
@@ -92,7 +92,7 @@ def open_level(design: PlanTree, clock: Clock, degree: int = 0, sloped: bool = F
                 simulator.close()
         raise
     for simulator in children if tries(design.plan.step) else ():
-        if can_return_early(simulator):
+        if provides(simulator, EarlyReturnSimulator):
             simulator.early = True  # it may stop where it likes: the level rolls back
     level.children = children
     level.ticks = [0] * len(children)

@@ -22,12 +22,13 @@ from hocket.execution.session import EngineName, Execution, Job, Progress, pause
 from hocket.files.experiments import ExperimentLike, as_experiment
 from hocket.files.run_folder import Run, RunFolder
 from hocket.model.arguments import expect, expect_call, expect_folder, is_positive, is_whole
-from hocket.model.clock import Duration, format_duration, seconds
+from hocket.model.clock import Duration, format_duration
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connections
 from hocket.planning.parameters import with_parameters
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import clock_of
+from hocket.simulators.recipes import parse_seconds
 
 
 def run(
@@ -127,16 +128,12 @@ def experiment_to_run(
     name: str = "",
 ) -> Experiment:
     """Return what is to be run, with what was asked for in place of its own defaults."""
-    experiment = as_experiment(what, connections)
+    experiment = as_experiment(what, connections, start=start, stop=stop)
     expect(isinstance(name, str), "name", name, "text")
-    if start is not None:
-        experiment = replace(experiment, start=_duration(start, "start"))
-    if stop is not None:
-        experiment = replace(experiment, stop=_duration(stop, "stop"))
     if step is not None:
         experiment = replace(experiment, composite=experiment.composite.with_changes(step=step))
     if every is not None:
-        experiment = replace(experiment, every="micro" if every == "micro" else _duration(every, "every"))
+        experiment = replace(experiment, every="micro" if every == "micro" else _output_interval(every))
     if experiment.stop is None:
         raise ScenarioError("nothing says when the run stops", "stop", "a stop time", "run(..., stop=10)")
     if experiment.stop < experiment.start:
@@ -163,13 +160,10 @@ def _json_value(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, str)) else str(value)
 
 
-def _duration(value: Duration, where: str) -> Fraction:
-    try:
-        length = seconds(value)
-    except ValueError as error:
-        raise ScenarioError(str(error), where=where) from None
-    if where == "every" and length <= 0:
-        raise ScenarioError(f"rows every {format_duration(length)}", where, "a duration above zero")
+def _output_interval(every: Duration) -> Fraction:
+    length = parse_seconds(every, "every")
+    if length <= 0:
+        raise ScenarioError(f"rows every {format_duration(length)}", "every", "a duration above zero")
     return length
 
 

@@ -7,16 +7,19 @@ Out: an Experiment
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from hocket.errors import ScenarioError
 from hocket.files.fmus import experiment_from_fmus, model_name
 from hocket.files.formats import read
+from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connections
 from hocket.simulators.fmu.recipe import Fmu
+from hocket.simulators.recipes import parse_seconds
 
 ExperimentLike: TypeAlias = (
     Experiment | Composite | Fmu | Path | str | Mapping[str, Fmu] | Sequence[Fmu | Path | str]
@@ -26,11 +29,33 @@ ExperimentLike: TypeAlias = (
 EXPECTED = "a Composite, an Fmu, several of them with connections, or the path of a scenario file"
 
 
-def as_experiment(what: ExperimentLike, connections: Connections = (), *, done: str = "run") -> Experiment:
+def as_experiment(
+    what: ExperimentLike,
+    connections: Connections = (),
+    *,
+    start: Duration | None = None,
+    stop: Duration | None = None,
+    done: str = "run",
+) -> Experiment:
     """Return what is meant as an experiment; `connections` couple several FMUs.
 
-    `done` says what is done with it, for the message when that is impossible: "checked".
+    `start` and `stop` are in place of its own. `done` says what is done with it, for the message when that is
+    impossible: "checked".
     """
+    experiment = _read_experiment(what, connections, done)
+    times = {"start": start, "stop": stop}
+    given: Any = {key: parse_seconds(time, key) for key, time in times.items() if time is not None}
+    return replace(experiment, **given)
+
+
+def check_times(experiment: Experiment) -> None:
+    """Refuse a run that stops before it starts, or there."""
+    if experiment.stop is not None and experiment.stop <= experiment.start:
+        end, begin = format_duration(experiment.stop), format_duration(experiment.start)
+        raise ScenarioError(f"the run stops at {end} and starts at {begin}", "stop")
+
+
+def _read_experiment(what: ExperimentLike, connections: Connections, done: str) -> Experiment:
     match what:
         case Experiment():
             experiment = what

@@ -56,6 +56,10 @@ class UnknownPortError(ScenarioError, KeyError):
         return self.text()  # a KeyError would show it quoted, on one line
 
 
+_ALWAYS = {"name": str, "status": str, "process": int, "versions": dict}
+"""What run.json has from its beginning on."""
+
+
 class Run:
     """A run that can be looked at, while it runs or after. Samples are read from disk when asked for.
 
@@ -72,9 +76,16 @@ class Run:
         if facts[MARK] > FORMAT:
             hint = "pip install --upgrade hocket"
             raise FileError(f"`{path.name}` was written by a newer hocket", where=str(path), hint=hint)
+        wrong = [key for key, kind in _ALWAYS.items() if not isinstance(facts.get(key), kind)]
+        if wrong:
+            what = f"the {FACTS} of `{path.name}` is damaged: `{wrong[0]}` is {facts.get(wrong[0])!r:.40}"
+            raise FileError(what, str(path), "a folder as hocket wrote it")
         self.path = path
         self.info: Mapping[str, Any] = MappingProxyType(facts)
         self._keep = keep
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Run, (self.path,)  # a temporary folder stays with the process that ran
 
     @property
     def name(self) -> str:
@@ -352,18 +363,23 @@ class RunFolder:
         scenario: str,
         plan: str,
         engine: str,
+        why_interpreted: str = "",
         start: Time,
         stop: Time,
         notes: Sequence[str] = (),
     ) -> None:
-        """Write down what is about to be run, from when to when in seconds."""
+        """Write down what is about to be run, from when to when in seconds.
+
+        `why_interpreted` says why the native engine, which was asked for, cannot run it.
+        """
         write_text(self.path / SCENARIO, scenario)
         write_text(self.path / PLAN, plan)
         listed = [
             {"name": table.name, "file": f"{SAMPLES}/{table.file_name(i)}", "columns": len(table.columns)}
             for i, table in enumerate(tables)
         ]
-        self._facts |= {"engine": engine, "start": start, "stop": stop, "tables": listed}
+        self._facts |= {"engine": engine, "why_interpreted": why_interpreted}
+        self._facts |= {"start": start, "stop": stop, "tables": listed}
         self._facts["notes"] = list(notes)
         self._save()
 

@@ -1,10 +1,11 @@
 """What simulators, models and extrapolators must be able to do, and what they may be able to do.
 
 In:  ports; any object that may be a model, a simulator or an extrapolator
-Out: protocols, and for each optional one a function that asks an object for it
+Out: protocols; `provides`, which asks an object for one; functions that ask for a value and know what holds
+     where it is missing
 
-A capability that is optional is a protocol of its own here, with its contract, and beside it the function
-that asks for it. No other module looks for an attribute by name. `docs/capabilities.md` lists all of them,
+A capability that is optional is a protocol of its own here, with its contract. No other module looks for an
+attribute by name. `docs/capabilities.md` lists all of them,
 and `hocket.testing` tries those that a model has.
 """
 
@@ -14,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any, Protocol, TypeAlias, TypeGuard
+from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from hocket.model.ports import Port
 
 Array: TypeAlias = NDArray[np.float64]
+Asked = TypeVar("Asked")
 Value: TypeAlias = Any
 """A number in the exchange memory: a float in a run, a row of floats in the linear reading."""
 
@@ -84,11 +86,6 @@ class RollbackSimulator(Simulator, Protocol):
         """Roll back to a saved state, bit for bit; it may be restored many times."""
 
 
-def can_roll_back(simulator: object) -> TypeGuard[RollbackSimulator]:
-    """Return whether a simulator has save() and restore()."""
-    return hasattr(simulator, "save") and hasattr(simulator, "restore")
-
-
 class OutputDerivativeSimulator(Simulator, Protocol):
     """A simulator that knows the time derivatives of its outputs; `capabilities.slopes` says so.
 
@@ -98,11 +95,6 @@ class OutputDerivativeSimulator(Simulator, Protocol):
 
     def slope(self, t: float, u: Array) -> Array:
         """Return the time derivatives of the outputs at t, one for each, in their units per second."""
-
-
-def has_output_derivatives(simulator: object) -> TypeGuard[OutputDerivativeSimulator]:
-    """Return whether a simulator has slope()."""
-    return hasattr(simulator, "slope")
 
 
 class PreferredStepSimulator(Simulator, Protocol):
@@ -116,11 +108,6 @@ class PreferredStepSimulator(Simulator, Protocol):
         """Return the longest step from t that it prefers, in seconds, above zero; nothing changes."""
 
 
-def has_preferred_step(simulator: object) -> TypeGuard[PreferredStepSimulator]:
-    """Return whether a simulator has prefers()."""
-    return hasattr(simulator, "prefers")
-
-
 class StoredEnergySimulator(Simulator, Protocol):
     """A simulator that knows the energy it stores.
 
@@ -130,11 +117,6 @@ class StoredEnergySimulator(Simulator, Protocol):
 
     def energy(self) -> float:
         """Return the energy that is stored in its state, in joules, a finite number; nothing changes."""
-
-
-def tells_energy(simulator: object) -> TypeGuard[StoredEnergySimulator]:
-    """Return whether a simulator has energy()."""
-    return hasattr(simulator, "energy")
 
 
 class InitialisationSimulator(Simulator, Protocol):
@@ -147,11 +129,6 @@ class InitialisationSimulator(Simulator, Protocol):
 
     def ready(self) -> None:
         """Leave the initialisation: the inputs are those of the last output()."""
-
-
-def has_initialisation(simulator: object) -> TypeGuard[InitialisationSimulator]:
-    """Return whether a simulator has ready()."""
-    return hasattr(simulator, "ready")
 
 
 class ImplicitInitialisationSimulator(Simulator, Protocol):
@@ -179,11 +156,6 @@ class RunEndSimulator(Simulator, Protocol):
     stop_time: float | None
 
 
-def wants_stop_time(simulator: object) -> TypeGuard[RunEndSimulator]:
-    """Return whether a simulator has a place for the end of the run."""
-    return hasattr(simulator, "stop_time")
-
-
 class EarlyReturnSimulator(Simulator, Protocol):
     """A simulator that ends steps at events only where its level can handle that.
 
@@ -192,11 +164,6 @@ class EarlyReturnSimulator(Simulator, Protocol):
     """
 
     early: bool
-
-
-def can_return_early(simulator: object) -> TypeGuard[EarlyReturnSimulator]:
-    """Return whether a simulator has a switch for steps that end early."""
-    return hasattr(simulator, "early")
 
 
 class MicroStepSimulator(Simulator, Protocol):
@@ -208,11 +175,6 @@ class MicroStepSimulator(Simulator, Protocol):
     """
 
     micro: Callable[[float, Array], None] | None
-
-
-def reports_micro_steps(simulator: object) -> TypeGuard[MicroStepSimulator]:
-    """Return whether a simulator has a place for a listener to its micro steps."""
-    return hasattr(simulator, "micro")
 
 
 class TextSimulator(Simulator, Protocol):
@@ -306,11 +268,6 @@ class CheckableModel(Model, Protocol):
 
     def check(self) -> None:
         """Raise ScenarioError with what is wrong."""
-
-
-def can_check_itself(model: object) -> TypeGuard[CheckableModel]:
-    """Return whether a model has check()."""
-    return hasattr(model, "check")
 
 
 class SampledModel(Model, Protocol):
@@ -560,11 +517,6 @@ class ClosableObject(Protocol):
         """Let go of everything held."""
 
 
-def can_close(given: object) -> TypeGuard[ClosableObject]:
-    """Return whether an object has close()."""
-    return hasattr(given, "close")
-
-
 class DeclaringClass(Protocol):
     """A class of one's own that `Python` makes a model of: its attributes say what its methods cannot.
 
@@ -642,9 +594,10 @@ def declarations(given: object, protocol: type) -> dict[str, Any]:
     return {name: getattr(given, name) for name in members_of(protocol) if hasattr(given, name)}
 
 
-def provides(given: object, protocol: type) -> bool:
+def provides(given: object, protocol: type[Asked]) -> TypeGuard[Asked]:
     """Return whether an object or a class has all that a protocol asks for beyond what it inherits."""
-    return all(hasattr(given, name) for name in members_of(protocol))
+    wanted: type = protocol
+    return all(hasattr(given, name) for name in members_of(wanted))
 
 
 def hand_on(source: object, target: object, protocols: tuple[type, ...]) -> None:

@@ -85,7 +85,7 @@ def conversion(source: str, target: str) -> tuple[float, float]:
         raise ValueError(f"`{source}` cannot be converted to `{target}`: {_kind(sides)}") from None
     if not math.isclose(thousand - half, half - zero, rel_tol=1e-9):
         raise ValueError(f"`{source}` cannot be converted to `{target}` by a factor and an offset")
-    return _tidy((thousand - zero) / 1000.0), _tidy(zero)
+    return tidy((thousand - zero) / 1000.0), tidy(zero)
 
 
 @cache
@@ -104,7 +104,7 @@ def product_factor(one: str, other: str, target: str) -> float:
     except (pint.DimensionalityError, pint.OffsetUnitCalculusError):
         kinds = _kind([both, _parse_unit(target)])
         raise ValueError(f"`{one}` times `{other}` is not `{target}`: {kinds}") from None
-    return _tidy(float(made))
+    return tidy(float(made))
 
 
 def _parse_unit(unit: str) -> Any:
@@ -131,11 +131,18 @@ def _register_defined_unit(unit: str, definitions: frozenset[tuple[str, float, f
     return _registry().parse_units(name)
 
 
+def base_powers(unit: str) -> dict[str, float]:
+    """Return the base units that a unit is a product of, by symbol, with their powers; raises ValueError."""
+    registry = _registry()
+    base = registry.Quantity(1.0, _parse_unit(unit)).to_base_units()
+    return {registry.get_symbol(each): power for each, power in base._units.items()}
+
+
 def _kind(sides: list[Any]) -> str:
     return " against ".join(str(side.dimensionality) for side in sides)
 
 
-def _tidy(value: float) -> float:
+def tidy(value: float) -> float:
     """Return a round number that differs in the last bits only: 0.30000000000000004 is meant as 0.3."""
     rounded = float(f"{value:.12g}")
     return rounded if abs(rounded - value) <= 4 * math.ulp(value) else value

@@ -53,10 +53,10 @@ def check_rates(given: Any) -> Rates:
         Fault(
             f"the rate of `{name}` is {rate!r:.60}",
             "rates",
-            "a whole number from 1 on: its steps per step of the level",
+            "a whole number from 1 to 2^31 - 1: its steps per step of the level",
         )
         for name, rate in given.items()
-        if isinstance(rate, bool) or not isinstance(rate, int) or rate < 1
+        if isinstance(rate, bool) or not isinstance(rate, int) or not 0 < rate < 2**31
     ]
     if faults:
         raise ScenarioError(faults)

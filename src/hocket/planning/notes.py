@@ -11,11 +11,11 @@ from math import copysign
 
 from hocket.coupling.power_accounts import SELF_KEPT, Account, WiredBond
 from hocket.model.extrapolators import BalanceCorrection
-from hocket.model.protocols import Extrapolator, Model
+from hocket.model.protocols import Model
 from hocket.model.units import conversion, product_factor
 from hocket.plan import Adapt, Save, Try, walk
 from hocket.plan.plan import Note, NoteKind
-from hocket.planning.tree import Leaves, PlanTree, window_obstacles
+from hocket.planning.tree import Leaves, PlanTree, cold_order, needs_past, window_obstacles
 from hocket.simulators.energy_projection import CLOSE, linear_faults
 from hocket.simulators.state_space import StateSpace
 from hocket.simulators.wrappers.balanced import Balanced
@@ -40,9 +40,9 @@ def tree_notes(root: PlanTree, leaves: Leaves) -> Iterator[Note]:
 def start_notes(root: PlanTree, leaves: Leaves) -> tuple[str, ...]:
     """Return what the user must know about the order at the start."""
     capped = {
-        level.path: min(_cold_order(each) for each in level.wiring.extrapolators if _needs_past(each))
+        level.path: min(cold_order(each) for each in level.wiring.extrapolators if needs_past(each))
         for level in root.levels()
-        if any(map(_needs_past, level.wiring.extrapolators))
+        if any(map(needs_past, level.wiring.extrapolators))
     }
     cold = [level for level in root.levels() if level.path in capped and level.composite.start == "cold"]
     fixed = window_obstacles(leaves)
@@ -69,15 +69,6 @@ def degree_notes(root: PlanTree) -> Iterator[str]:
             if honoured is not None and honoured < given:
                 name = level.name(child)
                 yield f"`{name}` follows inputs to degree {honoured}: its order is at most {honoured + 1}"
-
-
-def _cold_order(extrapolator: Extrapolator) -> int:
-    """Return the order that is left when the first step has one sample only, perhaps with its slope."""
-    return 3 if extrapolator.slopes else 2
-
-
-def _needs_past(extrapolator: Extrapolator) -> bool:
-    return extrapolator.degree + 1 > _cold_order(extrapolator)
 
 
 def replay_notes(root: PlanTree, leaves: Leaves) -> Iterator[str]:

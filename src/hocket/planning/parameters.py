@@ -15,11 +15,11 @@ from fractions import Fraction
 from numbers import Real
 from typing import Any, cast
 
-from hocket.errors import Fault, Place, ScenarioError, suggest_nearest
+from hocket.errors import Fault, Place, ScenarioError, collect_faults, raise_faults, suggest_nearest
 from hocket.model import registry
 from hocket.model.clock import Duration, seconds
 from hocket.model.composite import Composite
-from hocket.model.protocols import Model, can_check_itself, has_parameters
+from hocket.model.protocols import CheckableModel, Extrapolator, Model, has_parameters, provides
 from hocket.simulators.fmu.variables import array_of
 from hocket.simulators.state_space import StateSpace
 from hocket.simulators.wrappers.emulation import is_emulation
@@ -71,6 +71,42 @@ def change_levels(composite: Composite, change: Callable[[Composite], Composite]
         for name, model in composite.scenario.models.items()
     }
     return change(composite.with_scenario(composite.scenario.with_models(models)))
+
+
+def change_level(composite: Composite, path: str, change: Callable[[Composite], Composite]) -> Composite:
+    """Return the composite with one of its levels changed; the outermost has no path."""
+    if not path:
+        return change(composite)
+    name, _, rest = path.partition(".")
+    inner: Any = composite.scenario.models[name]
+    models = {**composite.scenario.models, name: change_level(inner, rest, change)}
+    return composite.with_scenario(composite.scenario.with_models(models))
+
+
+def change_extrapolation(
+    composite: Composite, path: str, change: Callable[[Extrapolator], Extrapolator]
+) -> Composite | None:
+    """Return the composite with another extrapolation of a level, or of what drives an input.
+
+    None: the path is neither that of a level nor that of a driven input.
+    """
+    if not path:
+        return composite.with_changes(extrapolation=change(composite.extrapolation))
+    scenario = composite.scenario
+    if any(each.target == path for each in scenario.connections):
+        connections = [
+            replace(each, extrapolation=change(each.extrapolation or composite.extrapolation))
+            if each.target == path
+            else each
+            for each in scenario.connections
+        ]
+        return composite.with_scenario(scenario.with_changes(connections=connections))
+    name, _, rest = path.partition(".")
+    inner = scenario.models.get(name)
+    found = change_extrapolation(inner, rest, change) if isinstance(inner, Composite) else None
+    if found is None:
+        return None
+    return composite.with_scenario(scenario.with_models({**scenario.models, name: found}))
 
 
 def with_cold_starts(composite: Composite) -> Composite:
@@ -151,11 +187,8 @@ def with_parameters(composite: Composite, values: Mapping[str, Any], where: str 
     grouped: dict[str, dict[str, Any]] = {}
     faults: list[Fault] = []
     for path, value in values.items():
-        try:
+        with collect_faults(faults):
             owner, name = split_parameter_path(composite, path, where)
-        except ScenarioError as error:
-            faults += error.faults
-        else:
             grouped.setdefault(owner, {})[name] = value
     models = dict(leaves(composite))
     changed: dict[str, Model] = {}
@@ -164,8 +197,7 @@ def with_parameters(composite: Composite, values: Mapping[str, Any], where: str 
             changed[owner] = _with_model_parameters(models[owner], own, owner)
         except ScenarioError as error:
             faults += [replace(fault, place=Place.of(f"{where}, `{owner}`")) for fault in error.faults]
-    if faults:
-        raise ScenarioError(faults)
+    raise_faults(faults)
     return with_leaves(composite, changed)
 
 
@@ -182,7 +214,7 @@ def _with_model_parameters(model: Model, values: Mapping[str, Any], path: str) -
     if has_parameters(model):
         made: Any = copy.copy(model)
         object.__setattr__(made, "values", tuple(sorted({**made.parameters, **values}.items())))
-        if can_check_itself(made):  # which looks at the parameters, as loading a class does
+        if provides(made, CheckableModel):  # which looks at the parameters, as loading a class does
             made.check()
         else:
             _ = made.inputs

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from hocket.coupling.level_ports import port_at, with_level_ports
 from hocket.coupling.power_accounts import WiredBond
 from hocket.coupling.wiring import scenario_faults, wire
-from hocket.errors import Fault, Place, ScenarioError
+from hocket.errors import Fault, Place, ScenarioError, collect_faults, raise_faults
 from hocket.model.bonds import Bond
 from hocket.model.composite import Composite, algorithm_layers, as_level, traits_of
 from hocket.model.extrapolators import Latch
@@ -32,26 +32,19 @@ def balance_bonds(composite: Composite) -> Scenario:
 def _balance_level(composite: Composite, whole: Scenario) -> Scenario:
     """Return a scenario with its bonds balanced; `whole` is the same with the ports that paths need."""
     scenario, ported = composite.scenario, dict[str, Any](whole.models)
-    inner = {
-        name: model.with_scenario(_balance_inner(name, model, ported[name].scenario))
-        for name, model in scenario.models.items()
-        if isinstance(model, Composite)
-    }
+    faults: list[Fault] = []
+    inner: dict[str, Model] = {}
+    for name, model in scenario.models.items():
+        if isinstance(model, Composite):
+            with collect_faults(faults, name):
+                inner[name] = model.with_scenario(_balance_level(model, ported[name].scenario))
+    raise_faults(faults)
     scenario = scenario.with_models({**scenario.models, **inner}) if inner else scenario
     bonds = {name: bond for name, bond in scenario.bonds.items() if bond.balance is not None}
     if not bonds or scenario_faults(whole):
         return scenario
     joints = {joint.name: joint for joint in wire(whole).bonds}
     return _BondBalancer(composite.with_scenario(scenario)).balance(bonds, joints)
-
-
-def _balance_inner(name: str, level: Composite, whole: Scenario) -> Scenario:
-    """Return the scenario of a level inside; its faults say where it stands."""
-    try:
-        return _balance_level(level, whole)
-    except ScenarioError as error:
-        faults = [fault.within(name) for fault in error.faults]
-        raise ScenarioError(faults) from None
 
 
 class _BalancedEnd(NamedTuple):
@@ -86,9 +79,9 @@ class _BondBalancer:
 
     def balance(self, bonds: Mapping[str, Bond], joints: Mapping[str, WiredBond]) -> Scenario:
         """Return the scenario with all bonds in it."""
-        faults = [fault for name, bond in bonds.items() for fault in self._add_bond(name, bond, joints[name])]
-        if faults:
-            raise ScenarioError(faults)
+        raise_faults(
+            fault for name, bond in bonds.items() for fault in self._add_bond(name, bond, joints[name])
+        )
         for path, ends in self.ends.items():
             self.sides[path] = [
                 replace(end.side, beyond=self._link_neighbours(end), settles=True) for end in ends
@@ -97,8 +90,7 @@ class _BondBalancer:
                 booked, work = f"{end.back.target}_booked", f"{end.out.target}_work"
                 self._link(booked, work, Latch(), f"bonds.{end.bond}")
         models = self._wrap_models(self.level.scenario.models, "")
-        if self.faults:
-            raise ScenarioError(self.faults)
+        raise_faults(self.faults)
         return self.level.scenario.with_changes(
             models=models, connections=(*self.level.scenario.connections, *self.made.values())
         )

@@ -12,7 +12,7 @@ from typing import Any
 from hocket.coupling.feedthrough import with_direct_feedthrough
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import scenario_faults
-from hocket.errors import ScenarioError
+from hocket.errors import ScenarioError, raise_faults
 from hocket.model.composite import Composite, levels
 from hocket.model.extrapolators import Hold
 from hocket.model.memo import Memo
@@ -30,9 +30,7 @@ def prepare_composite(composite: Composite, tries: bool = True) -> Composite:
     composite = without_constraints(composite, tries)
     scenario = with_level_ports(_with_sampled_levels(_balance_bonds(composite)))
     scenario = with_direct_feedthrough(scenario)
-    faults = scenario_faults(scenario)
-    if faults:
-        raise ScenarioError(faults)
+    raise_faults(scenario_faults(scenario))
     return composite.with_scenario(scenario)
 
 

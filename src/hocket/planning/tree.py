@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from hocket.coupling.feedthrough import Feedthrough
 from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import CONSTANT, OWN, Drive, Wiring, wire
-from hocket.errors import Fault, Place, ScenarioError
+from hocket.errors import Fault, Place, ScenarioError, collect_faults, raise_faults
 from hocket.model.clock import Clock, common_tick, format_duration
 from hocket.model.composite import Composite, as_level
 from hocket.model.extrapolators import Hold
@@ -82,9 +82,7 @@ def build_tree(composite: Composite) -> PlanTree:
 
 def verify_tree(root: PlanTree) -> None:
     """Raise ScenarioError where what an orchestrator wrote is not a sound plan."""
-    faults = list(_plan_faults(root))
-    if faults:
-        raise ScenarioError(faults)
+    raise_faults(_plan_faults(root))
 
 
 def _plan_faults(root: PlanTree) -> Iterator[Fault]:
@@ -101,11 +99,9 @@ def _plan_faults(root: PlanTree) -> Iterator[Fault]:
 def _plan_level(composite: Composite, path: str, faults: list[Fault]) -> PlanTree:
     scenario = composite.scenario
     wiring = wire(scenario, composite.extrapolation)
-    try:
-        plan: Plan = composite.orchestrator.plan(_with_slopes(scenario, wiring, composite.extrapolation))
-    except ScenarioError as error:
-        faults += [fault.within(path) for fault in error.faults]
-        plan = Plan(())
+    plan = Plan(())
+    with collect_faults(faults, path):
+        plan = composite.orchestrator.plan(_with_slopes(scenario, wiring, composite.extrapolation))
     built = PlanTree(path, composite, wiring, plan)
     for child, model in enumerate(wiring.models):
         name = built.name(child)
@@ -205,6 +201,16 @@ def window_order(leaves: Leaves) -> list[int]:
     sources = Feedthrough(leaves.wiring, at_start=True).sources
     edges = {(source[0], node[0]) for node, reacts in sources.items() for source in reacts}
     return [leaf for group in strong_components(len(leaves.places), edges) for leaf in group]
+
+
+def cold_order(extrapolator: Extrapolator) -> int:
+    """Return the order that is left when the first step has one sample only, perhaps with its slope."""
+    return 3 if extrapolator.slopes else 2
+
+
+def needs_past(extrapolator: Extrapolator) -> bool:
+    """Return whether an extrapolator loses order without a past."""
+    return extrapolator.degree + 1 > cold_order(extrapolator)
 
 
 def window_degree(level: PlanTree) -> int:

@@ -195,8 +195,8 @@ def facts_section(run: Run) -> str:
 def notes_section(run: Run) -> str:
     """Return what was noted when it was read, planned and run."""
     said = [str(each) for each in run.info.get("notes", [])]
-    because = str(run.info.get("engine", "")).partition(", because ")[2]
-    said += [f"run by the interpreter, because {because}"] if because else []
+    why = run.info.get("why_interpreted")
+    said += [f"run by the interpreter, because {why}"] if why else []
     return section("notes", "Notes and warnings", bullets(said, "notes"))
 
 
@@ -218,7 +218,7 @@ def _run_facts(run: Run) -> Iterator[tuple[str, str]]:
             yield "speed", f"{format_number((reached - start) / wall)} times real time"
     for phase, length in (timings.get("phases") or {}).items():
         yield f"of it, {phase}", _format_duration(length)
-    yield "engine", str(info.get("engine", "never started")).partition(", because ")[0]
+    yield "engine", str(info.get("engine", "never started"))
     yield "kept", run.size_text
     if realtime := info.get("realtime"):
         late, lag = count(realtime["overruns"], "overrun"), _format_duration(realtime["largest_lag"])

@@ -33,6 +33,7 @@ from hocket.plan import (
     Try,
 )
 from hocket.plan.instructions import describe_instruction, named_simulators, walk
+from hocket.plan.verify.body_faults import steps_in, turn_order
 from hocket.planning.tree import PlanTree
 from hocket.report.level_boxes import stepping_order
 
@@ -137,20 +138,6 @@ class Schedule:
     height: float = 0.0
     left_out: int = 0
     """Simulators without a lane."""
-
-
-def turn_order(bodies: tuple[Body, ...], most: int) -> tuple[list[Body], int]:
-    """Return the bodies of a Next in the order in which they go, at most so many, and how many more go."""
-    parts = [sum((i.fraction for _, i in walk(body) if isinstance(i, Step)), Fraction(0)) for body in bodies]
-    moving = [number for number, part in enumerate(parts) if part]
-    total = sum(int(1 / parts[number]) for number in moving)
-    done = dict.fromkeys(moving, Fraction(0))
-    order: list[Body] = []
-    for _ in range(total if total <= most else most - 1):
-        behind = min(moving, key=lambda number: done[number])
-        done[behind] += parts[behind]
-        order.append(bodies[behind])
-    return order, total - len(order)
 
 
 def feed_fractions(body: Body) -> Iterator[tuple[int, Fraction]]:
@@ -275,12 +262,6 @@ class _Layout:
         self.made.lanes.append(self.lane[level.path])
         return bottom + 3
 
-    def _split_repeats(self, count: Fraction | int) -> tuple[int, int]:
-        """Return how many of so many repetitions are drawn, and how many are left out."""
-        whole = max(1, int(count))
-        drawn = whole if whole <= self.shown else max(1, self.shown - 1)
-        return drawn, whole - drawn
-
     def _iteration_count(self, repeat: Repeat) -> int:
         """Return how many iterations are drawn: one that extrapolates, one that knows better."""
         return min(repeat.at_most, 2) if self.shown >= ITERATED else 1
@@ -292,13 +273,17 @@ class _Layout:
                 inner = level.inner.get(self.numbers[level.path][sim])
                 if inner is None:
                     return None
-                drawn, rest = self._split_repeats(level.composite.step * fraction / inner.composite.step)
+                count = level.composite.step * fraction / inner.composite.step
+                drawn, rest = _split_repeats(count, self.shown)
                 return _Cells(inner, [inner.plan.step] * drawn, rest, PAD)
             case Times(n, body):
-                drawn, rest = self._split_repeats(n)
+                drawn, rest = _split_repeats(n, self.shown)
                 return _Cells(level, [body] * drawn, rest)
             case Next(bodies):
-                return _Cells(level, *turn_order(bodies, TURNS * self.shown))
+                parts = [steps_in(body)[0].fraction for body in bodies]
+                turns = list(turn_order([Fraction(0)] * len(parts), parts, Fraction(1)))
+                drawn, rest = _split_repeats(len(turns), TURNS * self.shown)
+                return _Cells(level, [bodies[turn] for turn in turns[:drawn]], rest)
             case Repeat(body):
                 return _Cells(level, [body] * self._iteration_count(instruction), 0, PAD)
             case Try(body) | Adapt(body):
@@ -509,6 +494,13 @@ def _frame_label(instruction: Times | Next | Repeat | Try | Adapt) -> str:
             return "may end early"
         case Adapt():
             return "steps as long as errors allow"
+
+
+def _split_repeats(count: Fraction | int, most: int) -> tuple[int, int]:
+    """Return how many of so many repetitions are drawn, and how many are left out."""
+    whole = max(1, int(count))
+    drawn = whole if whole <= most else max(1, most - 1)
+    return drawn, whole - drawn
 
 
 def _format_moment(at: Fraction) -> str:

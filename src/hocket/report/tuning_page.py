@@ -33,8 +33,7 @@ from hocket.report.markup import (
     template,
     verdict_card,
 )
-from hocket.search.tune.choices import apply_choices
-from hocket.search.tune.space import Point
+from hocket.search.tune.space import Point, apply_choices
 from hocket.search.tune.tuning_result import TuningResult, reason
 
 VariableGroup: TypeAlias = tuple[int, ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,24 +23,8 @@ NUDGE = float(np.finfo(float).eps) ** 0.25
 CLOSE = 4.0 * float(np.finfo(float).eps)
 
 
-class Energy(Protocol):
-    """What a state holds, in joules; zero where it holds nothing."""
-
-    def value(self, x: Array) -> float:
-        """Return W(x)."""
-
-    def shape(self, x: Array) -> tuple[Array, Array]:
-        """Return the gradient of W at x, and its second derivatives by each state alone."""
-
-    def ascent_direction(self, x: Array, gradient: Array, bends: Array) -> Array:
-        """Return the way up from x: the gradient in units in which the energy bends alike everywhere."""
-
-    def curvature(self, x: Array, d: Array, bends: Array) -> float:
-        """Return the second derivative of W along d; `bends` are those by each state alone."""
-
-
 class QuadraticEnergy:
-    """W = x'Qx/2; the native engine has its twin."""
+    """W = x'Qx/2, in joules; the native engine has its twin."""
 
     def __init__(self, Q: Array):
         self.Q = Q
@@ -52,19 +36,20 @@ class QuadraticEnergy:
         return 0.5 * dot(x.tolist(), apply_matrix(self.Q, x).tolist())
 
     def shape(self, x: Array) -> tuple[Array, Array]:
+        """Return the gradient of W at x, and its second derivatives by each state alone, the bends."""
         return apply_matrix(self.Q, x), np.diagonal(self.Q)
 
     def ascent_direction(self, x: Array, gradient: Array, bends: Array) -> Array:
         """Return what of x holds energy: the gradient over Q. On this way one move leads to any level."""
         return x if self.held is None else apply_matrix(self.held, x)
 
-    def curvature(self, x: Array, d: Array, bends: Array) -> float:
-        """Return d'Qd."""
+    def curvature(self, d: Array, bends: Array) -> float:
+        """Return the second derivative of W along d: d'Qd."""
         return dot(d.tolist(), apply_matrix(self.Q, d).tolist())
 
 
 class DeclaredEnergy:
-    """W as a function of the state; its derivatives are central differences."""
+    """W as a function of the state, zero where it holds nothing; its derivatives are central differences."""
 
     def __init__(self, function: Callable[[Array], Any], name: str):
         self.function = function
@@ -100,9 +85,12 @@ class DeclaredEnergy:
         far = np.abs(x)
         return np.where(far > 0.0, np.clip(d, -far, far), d)
 
-    def curvature(self, x: Array, d: Array, bends: Array) -> float:
+    def curvature(self, d: Array, bends: Array) -> float:
         """Return it as if no state bent the energy of another: a guess that rounds make up for."""
         return float(np.sum(bends * d * d))
+
+
+Energy: TypeAlias = QuadraticEnergy | DeclaredEnergy
 
 
 def _energy_projection(Q: Array) -> Array | None:
@@ -136,7 +124,7 @@ def project_to_energy(energy: Energy, x: Array, target: float, push: Array) -> A
             if miss < 0.0:
                 break
             d, b = push, max(dot(gradient.tolist(), push.tolist()), 0.0)
-        a = energy.curvature(x, d, bends)
+        a = energy.curvature(d, bends)
         length = max(_move_length(a, b, miss), -1.0)  # so that no state changes its sign on the way down
         moved, there = _move_nearer(energy, x, d, length, aim, W)
         if moved is None:

@@ -15,7 +15,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hocket.errors import Fault, HocketError, Place, ScenarioError, SimulatorError, count, suggest_nearest
+from hocket.errors import (
+    Fault,
+    HocketError,
+    Place,
+    ScenarioError,
+    SimulatorError,
+    count,
+    raise_faults,
+    suggest_nearest,
+)
 from hocket.model.arguments import set_fields
 from hocket.model.clock import Duration
 from hocket.model.ports import Port, PortLike, parse_ports
@@ -28,12 +37,11 @@ from hocket.model.protocols import (
     RollbackSimulator,
     Simulator,
     StoredEnergySimulator,
-    can_close,
-    can_roll_back,
     class_declarations,
+    declarations,
     hand_on,
-    has_output_derivatives,
     members_of,
+    provides,
 )
 from hocket.simulators.recipes import (
     Recipe,
@@ -157,9 +165,7 @@ class Python(Recipe):
         if not isinstance(cls, type):
             expected = "a class, or text such as `plant.py:Tank`"
             raise ScenarioError(f"`{where}` is not a class", where, expected)
-        faults = [*_method_faults(cls, where), *_parameter_faults(cls, self.parameters, where)]
-        if faults:
-            raise ScenarioError(faults)
+        raise_faults([*_method_faults(cls, where), *_parameter_faults(cls, self.parameters, where)])
         declared = class_declarations(cls)
         inputs = declared.get("inputs") if self.own_inputs is None else self.own_inputs
         outputs = declared.get("outputs") if self.own_outputs is None else self.own_outputs
@@ -197,7 +203,7 @@ class _ObjectSimulator:
         self.object = made
         self.start: Callable[[float], None] = made.start
         self.output: Callable[[float, Array], Array] = output if takes_inputs else lambda t, _: output(t)
-        self.close: Callable[[], None] = made.close if can_close(made) else lambda: None
+        self.close: Callable[[], None] = made.close if provides(made, ClosableObject) else lambda: None
         self._step: Callable[[float, float, Array], float | None] = made.step
         hand_on(made, self, _OFFERS)
 
@@ -220,6 +226,15 @@ def _method_faults(cls: type[Any], where: str) -> Iterator[Fault]:
             what = f"`{cls.__name__}.{name}` cannot be called with {count(size, 'argument')}"
             either = " or `output(t)`" if name == "output" else ""
             yield Fault(what, where, f"`{name}({listed})`{either}")
+    half = declarations(cls, RollbackSimulator)
+    if len(half) == 1:
+        (there,) = half
+        (missing,) = {*members_of(RollbackSimulator)} - {there}
+        what, hint = (
+            f"`{cls.__name__}` has `{there}` and no `{missing}`",
+            suggest_nearest(missing, own, False),
+        )
+        yield Fault(what, where, "both, for rollback, or neither", hint)
 
 
 def _parameter_faults(cls: type[Any], given: Mapping[str, Any], where: str) -> Iterator[Fault]:
@@ -262,7 +277,10 @@ def _signature_text(cls: type[Any]) -> str:
 
 
 def _class_capabilities(cls: type[Any], where: str) -> Capabilities:
-    found: dict[str, Any] = {"rollback": can_roll_back(cls), "slopes": has_output_derivatives(cls)}
+    found: dict[str, Any] = {
+        "rollback": provides(cls, RollbackSimulator),
+        "slopes": provides(cls, OutputDerivativeSimulator),
+    }
     for name, value in class_declarations(cls).items():
         if name in ("inputs", "outputs", "feedthrough"):
             continue

@@ -6,7 +6,7 @@ Out: what does not hold, in words; a LawBroken
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -21,13 +21,7 @@ from hocket.model.composite import (
     traits_of,
 )
 from hocket.model.extrapolators import shift_origin, value_at
-from hocket.model.protocols import (
-    Array,
-    Extrapolator,
-    Model,
-    Sample,
-    Simulator,
-)
+from hocket.model.protocols import Array, Extrapolator, Model, Sample, Simulator
 from hocket.model.scenario import Scenario
 from hocket.plan import Plan
 from hocket.plan.verify.verifier import verify_plan
@@ -42,6 +36,20 @@ class LawBroken(AssertionError):  # noqa: N818 - it is read as a sentence
         super().__init__(f"law broken: {law}\n  {what}")
 
 
+class CallFailed(Exception):  # noqa: N818 - it is read as a sentence
+    """A call that a law makes raised an exception, which is its cause."""
+
+
+def check_laws(laws: Mapping[str, Callable[..., Iterator[str]]], *subject: Any) -> None:
+    """Check laws in their order; raises LawBroken for the first that does not hold."""
+    for law, faults in laws.items():
+        try:
+            for what in faults(*subject):
+                raise LawBroken(law, what)
+        except CallFailed as failure:
+            raise LawBroken(law, str(failure)) from failure.__cause__
+
+
 def arrays_equal(ones: Sequence[Array], others: Sequence[Array]) -> bool:
     """Say whether the arrays hold the same numbers."""
     return all(np.array_equal(one, other, equal_nan=True) for one, other in zip(ones, others, strict=True))
@@ -49,9 +57,7 @@ def arrays_equal(ones: Sequence[Array], others: Sequence[Array]) -> bool:
 
 def check_extrapolator(extrapolator: Extrapolator) -> None:
     """Check every law of an extrapolator; raises LawBroken for the first that does not hold."""
-    for law, faults in EXTRAPOLATOR_LAWS.items():
-        for what in faults(extrapolator):
-            raise LawBroken(law, what)
+    check_laws(EXTRAPOLATOR_LAWS, extrapolator)
 
 
 _TIMES = np.array([-2.5, -2.1, -1.3, -1.2, -0.7, -0.45, -0.1, 0.0, 0.25, 0.8])
@@ -142,12 +148,7 @@ EXTRAPOLATOR_LAWS: dict[str, Callable[[Extrapolator], Iterator[str]]] = {
 
 def check_orchestrator(orchestrator: Orchestrator, scenario: Scenario) -> None:
     """Check every law of an orchestrator on a scenario; raises LawBroken for the first that does not hold."""
-    for law, faults in ORCHESTRATOR_LAWS.items():
-        try:
-            for what in faults(orchestrator, scenario):
-                raise LawBroken(law, what)
-        except CallFailed as failure:
-            raise LawBroken(law, str(failure)) from failure.__cause__
+    check_laws(ORCHESTRATOR_LAWS, orchestrator, scenario)
 
 
 def _check_plan(orchestrator: Orchestrator, scenario: Scenario) -> Iterator[str]:
@@ -196,10 +197,6 @@ ORCHESTRATOR_LAWS: dict[str, Callable[[Orchestrator, Scenario], Iterator[str]]] 
 """What `check_orchestrator` checks, in this order."""
 
 
-class CallFailed(Exception):  # noqa: N818 - it is read as a sentence
-    """A call that a law makes raised an exception, which is its cause."""
-
-
 def attempt(words: str, call: Callable[..., Any], *arguments: Any) -> Any:
     """Return what a call gives; `words` say what was tried."""
     try:
@@ -244,20 +241,20 @@ class LawBench:
         """Return a copy of the outputs, as numbers."""
         return np.array(simulator.output(t, u), dtype=float).reshape(-1)
 
-    def steps(self, simulator: Simulator, t: float, count: int, u: Array | None = None) -> list[Array]:
+    def steps(self, simulator: Simulator, t: float, count: int) -> list[Array]:
         """Make steps; return the outputs after each, under the inputs of that step."""
-        inputs, seen = self.u if u is None else u, []
+        seen = []
         for _ in range(count):
-            reached = simulator.step(t, self.h, inputs.copy())
-            seen.append(self.outputs(simulator, reached, shift_coefficients(inputs, reached - t)))
+            reached = simulator.step(t, self.h, self.u.copy())
+            seen.append(self.outputs(simulator, reached, shift_coefficients(self.u, reached - t)))
             t = reached
         return seen
 
-    def after(self, simulator: Simulator, count: int) -> float:
+    def after(self, simulator: Simulator, count: int, u: Array | None = None) -> float:
         """Make steps from the start; return the time reached."""
         t = self.t
         for _ in range(count):
-            t = simulator.step(t, self.h, self.u.copy())
+            t = simulator.step(t, self.h, (self.u if u is None else u).copy())
         return t
 
     def trace(self, h: float, parts: int, curve: Array) -> Array:

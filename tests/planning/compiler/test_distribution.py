@@ -358,7 +358,7 @@ def test_hosts_that_make_no_sense_are_refused_at_once():
         Hosts({"plant": ["left"], "lab": ["left"]})
     with pytest.raises(ScenarioError, match="has no models"):
         Hosts({"plant": []})
-    with pytest.raises(ScenarioError, match="small step of 0"):
+    with pytest.raises(ScenarioError, match="`small_step` is 0"):
         Distribution(0)
     with pytest.raises(ScenarioError, match="did you mean `cubic`"):
         Distribution(extrapolation="cubical")

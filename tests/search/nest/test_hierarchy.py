@@ -11,20 +11,20 @@ from hocket.files.toml import dumps, loads
 from hocket.model.scenario import Connection, Insertion
 from hocket.planning.cost import Work, plan_work
 from hocket.planning.planner import plan_tree
-from hocket.search.nest.algorithm_variants import (
+from hocket.search.nest.hierarchy import (
     AS_IT_IS,
     AlgorithmVariant,
-    LevelAlgorithm,
+    LevelGroup,
+    build_hierarchy,
     explicit_variants,
 )
-from hocket.search.nest.hierarchy import LevelGroup, build_hierarchy
 from systems import three_masses
 
 TREE = LevelGroup(("first", LevelGroup(("second", "third"), 4)))
 
 
 def level(composite, tree, step, way=AS_IT_IS, weights=None):
-    return build_hierarchy(composite, tree, Fraction(step), LevelAlgorithm(composite, way, weights or {}))
+    return build_hierarchy(composite, tree, Fraction(step), way, weights)
 
 
 def test_the_levels_are_those_written_by_hand():

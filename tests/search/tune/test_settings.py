@@ -7,8 +7,7 @@ import pytest
 
 from hocket import Composite, GaussSeidel, Hermite, Iterate, Jacobi, Nepce, Polynomial
 from hocket.errors import ScenarioError
-from hocket.search.tune.choices import apply_choices
-from hocket.search.tune.space import parse_space
+from hocket.search.tune.space import apply_choices, parse_space
 from systems import three_masses, two_masses
 
 NESTED = three_masses(2, "100 ms", "25 ms")

@@ -8,8 +8,7 @@ import pytest
 from hocket import Hermite, Polynomial
 from hocket.errors import ScenarioError
 from hocket.search.nest.hierarchy import LevelGroup, parse_hierarchy
-from hocket.search.tune.choices import apply_choices, default_space, near_now
-from hocket.search.tune.space import parse_space
+from hocket.search.tune.space import apply_choices, default_space, near_now, parse_space
 from systems import three_masses, two_masses
 
 TWO = two_masses("Control21", 0.1, (0.0, 0.0, 0.5))

@@ -12,11 +12,10 @@ import hocket
 from hocket import Composite, Function, GaussSeidel, Ode, Scenario, StateSpace
 from hocket.errors import ScenarioError
 from hocket.search.case import Case
-from hocket.search.tune.choices import apply_choices
 from hocket.search.tune.evaluation_pool import Workers
 from hocket.search.tune.objectives import evaluate_objectives, objectives, step_seconds
 from hocket.search.tune.point_judge import PointJudge
-from hocket.search.tune.space import parse_space
+from hocket.search.tune.space import apply_choices, parse_space
 from hocket.search.tune.tune import tune
 from hocket.search.tune.tuning_result import check_prediction
 from search.nest.systems import chain

@@ -34,7 +34,7 @@ from hocket.engine.selection import RecordedTable, attach_micro_rows
 from hocket.engine.simulator_calls import EarlyError, not_finite, simulator_error
 from hocket.errors import HocketError, InternalError
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
-from hocket.model.protocols import Array, has_preferred_step, native_twin
+from hocket.model.protocols import Array, PreferredStepSimulator, native_twin, provides
 from hocket.plan import Adapt, Repeat, Save, Solve, walk
 from hocket.plan.messages import Load
 from hocket.simulators.power_balance import energy_error
@@ -66,7 +66,7 @@ def native_obstacle(level: Level, ticks: int = 0) -> str:
             return INTERPRETED[type(each)]
         if isinstance(each, Repeat) and type(each.accelerate) not in (type(None), *ACCELERATORS):
             return f"the accelerator {type(each.accelerate).__name__} is written in Python"
-    choosy = [child for child, each in enumerate(level.children) if has_preferred_step(each)]
+    choosy = [child for child, each in enumerate(level.children) if provides(each, PreferredStepSimulator)]
     if choosy and level.adaptive:
         return f"`{level.name(choosy[0])}` prefers steps of its own, and is asked through Python only"
     away = [child for child, each in enumerate(level.children) if _is_isolated(each)]

@@ -20,7 +20,7 @@ from hocket.engine.reference.rollback import normalise_ticks
 from hocket.engine.simulator_calls import EarlyError, blame
 from hocket.errors import ConvergenceError
 from hocket.model.extrapolators import Hold, interpolate_samples, value_at
-from hocket.model.protocols import Sample, has_preferred_step
+from hocket.model.protocols import PreferredStepSimulator, Sample, provides
 from hocket.plan import Adapt, Body, Control
 from hocket.plan.instructions import SMALL, Next, step_factor
 from hocket.plan.verify.body_faults import steps_in, turn_order
@@ -132,7 +132,7 @@ def preferred_span(level: LiveLevel, pace: MacroStepController, left: int) -> in
     """Return the longest step that all simulators like from here, in whole quanta; at most what is left."""
     shortest = left
     for child, simulator in enumerate(level.children):
-        if has_preferred_step(simulator):
+        if provides(simulator, PreferredStepSimulator):
             t = level.clock.time(level.now)
             with blame(level.name(child), "prefers", t):
                 likes = float(simulator.prefers(t))

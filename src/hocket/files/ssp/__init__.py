@@ -78,7 +78,7 @@ def _starts(scenario: Scenario, port: Port) -> Iterator[float | None]:
         units = AffineMap(*conversion(port.unit, target.unit))
         line = units.then(AffineMap(connection.gain, connection.offset))
         for start in inner:
-            back = None if start is None or not line.gain else line.inverse()(start)
+            back = None if start is None or not line.gain else line.inverse().at(start)
             yield None if back is None else float(f"{back:.14g}")
 
 

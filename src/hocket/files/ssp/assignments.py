@@ -10,15 +10,17 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from hocket.errors import list_names
 from hocket.files.ssp.connection_ports import find_owning_variable
 from hocket.files.ssp.document import Component, System, SystemElement
 from hocket.files.ssp.parameter_values import ParameterSetting
-from hocket.files.ssp.unit_definitions import NamedUnit, fmu_unit
+from hocket.files.ssp.unit_definitions import fmu_unit
+from hocket.files.ssp.vocabulary import map_array
 from hocket.simulators.fmu.recipe import Fmu
-from hocket.simulators.fmu.variables import WHOLE, FmuVariable
+from hocket.simulators.fmu.variables import FLOATS, WHOLE, FmuVariable, NamedUnit
 
 Settings: TypeAlias = Mapping[str, ParameterSetting]
 """By the names in an element."""
@@ -87,9 +89,9 @@ def _assign_to_component(component: Component, fmu: Fmu, given: Settings) -> Non
             calculated.append(name)
             setting.parameter.used = True
             continue
-        _store_value(component, name, setting, fmu_unit(fmu, found.unit))
+        _store_value(component, name, setting, fmu_unit(fmu.description, found.unit))
         if name in component.values:
-            component.values[name] = _adapt_type(component.values[name], found)
+            component.values[name] = map_array(partial(_adapt_type, found), component.values[name])
     if calculated:
         what = f"the FMU of `{component.name}` calculates {list_names(dict.fromkeys(calculated), 3)}"
         component.node.note(f"{what}: the values given are not set")
@@ -106,13 +108,11 @@ def _store_value(part: SystemElement, name: str, setting: ParameterSetting, unit
         setting.node.fault(what, "a number")
 
 
-def _adapt_type(value: Any, variable: FmuVariable) -> Any:
+def _adapt_type(variable: FmuVariable, value: Any) -> Any:
     """Return a value as its variable wants it, where a set says the same in another type."""
-    if isinstance(value, list):
-        return [_adapt_type(item, variable) for item in value]
     if variable.type == "boolean" and value in (0.0, 1.0):
         return bool(value)
-    if isinstance(value, bool) and variable.type in (*WHOLE, "real", "float32"):
+    if isinstance(value, bool) and variable.type in (*WHOLE, *FLOATS):
         return int(value)
     if variable.type == "enumeration" and isinstance(value, str) and value not in variable.items:
         return int(value) if re.fullmatch(r"\s*-?\d+\s*", value) else value

@@ -9,18 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TypeAlias
 
 from hocket.files.ssp.document import Component, ConnectionEnd, Connector, DirectedConnection, System
-from hocket.files.ssp.parameter_values import REALS, WHOLES
-from hocket.files.ssp.unit_definitions import IDENTITY, NamedUnit, fmu_unit, recognised_name, unit_conversion
-from hocket.files.ssp.vocabulary import flatten_array
-from hocket.model.ports import Port, PortType
+from hocket.files.ssp.unit_definitions import IDENTITY, fmu_unit, recognised_name, unit_conversion
+from hocket.files.ssp.vocabulary import KINDS, flatten_array
+from hocket.model.ports import Port
 from hocket.model.protocols import Model
 from hocket.simulators.fmu.ports import indices
 from hocket.simulators.fmu.recipe import Fmu
-from hocket.simulators.fmu.variables import Description, FmuVariable, element_name, split_element
+from hocket.simulators.fmu.variables import (
+    PORT_TYPES,
+    FmuVariable,
+    NamedUnit,
+    element_name,
+    split_element,
+)
 
 
 def find_variable(component: Component, name: str) -> FmuVariable | None:
@@ -28,23 +32,13 @@ def find_variable(component: Component, name: str) -> FmuVariable | None:
     if component.fmu is None:
         return None
     description = component.fmu.description
-    return description.by_name.get(name) or _arrays(description).get(name)
+    elements = description.element_variables.get(name, {})
+    return description.by_name.get(name) or next(iter(elements.values()), None)
 
 
 def find_owning_variable(component: Component, name: str) -> FmuVariable | None:
     """Return the variable; for an element of an array the array."""
     return find_variable(component, name) or find_variable(component, name.partition("[")[0])
-
-
-@lru_cache(maxsize=64)
-def _arrays(description: Description) -> dict[str, FmuVariable]:
-    """Return the first element of every array that is written as single variables, by the array's name."""
-    arrays: dict[str, FmuVariable] = {}
-    for name, found in description.by_name.items():
-        array, place = split_element(name)
-        if place:
-            arrays.setdefault(array, found)
-    return arrays
 
 
 @dataclass(frozen=True)
@@ -100,7 +94,7 @@ class FmuPorts:
         connector = self.component.connectors.get(end.connector)
         name = (found.alias_of if found else None) or end.connector
         ports = self.sides[source].get(name, [])
-        own = fmu_unit(self.model, ports[0].unit) if ports else None
+        own = fmu_unit(self.model.description, ports[0].unit) if ports else None
         unit = own or (connector.unit if connector else None)
         if own and connector and connector.unit and connector.unit != own:
             _note_other_unit(self.component, end, connector.unit, own)
@@ -124,12 +118,6 @@ At: TypeAlias = Callable[[ConnectionEnd, bool, DirectedConnection], list[Spot] |
 
 _MOST = 1_000_000
 _NOT_DURING_A_RUN = ("parameter", "structuralParameter", "", "inout", "unspecified")
-_TYPES: dict[str, PortType] = {
-    **dict.fromkeys(REALS, "real"),
-    **dict.fromkeys(WHOLES, "integer"),
-    "Boolean": "boolean",
-    "Enumeration": "enumeration",
-}
 
 
 class SystemPorts:
@@ -168,7 +156,7 @@ class SystemPorts:
         units = {unit for spot, wire in others if (unit := spot.unit) and not wire.link.suppress}
         unit = connector.unit or (units.pop() if len(units) == 1 else None)
         types = {spot.port.type for spot, _ in others}
-        kind = _TYPES.get(connector.type) or (types.pop() if len(types) == 1 else "real")
+        kind = PORT_TYPES.get(KINDS.get(connector.type, "")) or (types.pop() if len(types) == 1 else "real")
         held = kind == "real" and bool(others) and all(spot.port.held for spot, _ in others)
         items = connector.items or next((spot.items for spot, _ in others if spot.items), {})
         starts = self._starts(name, items)

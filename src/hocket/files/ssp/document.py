@@ -17,8 +17,6 @@ from hocket.errors import FileError
 from hocket.files.ssp import annotation
 from hocket.files.ssp.package import Node, Package, open_package
 from hocket.files.ssp.parameter_values import (
-    REALS,
-    TYPES,
     ParameterSetting,
     Transformation,
     binding_settings,
@@ -27,10 +25,10 @@ from hocket.files.ssp.parameter_values import (
     read_parameter_set,
     read_transformation,
 )
-from hocket.files.ssp.unit_definitions import NamedUnit, look_up_unit, read_units
-from hocket.files.ssp.vocabulary import DEFINITION, FMU, INTERFACES, MAPPING, PACKAGE, SET, TRUTHS
+from hocket.files.ssp.unit_definitions import look_up_unit, read_units
+from hocket.files.ssp.vocabulary import DEFINITION, FMU, INTERFACES, KINDS, MAPPING, PACKAGE, SET
 from hocket.simulators.fmu.recipe import Fmu
-from hocket.simulators.fmu.variables import element_name
+from hocket.simulators.fmu.variables import FLOATS, NamedUnit, element_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,13 +203,13 @@ def read_connectors(nodes: Iterable[Node], document: Document) -> dict[str, Conn
             node.fault(f"the connector `{name}` is a clock or has one, which hocket does not tick")
         if name in found:
             node.fault(f"two connectors are named `{name}`", "names that differ")
-        typed = next((child for child in node.children if child.tag in TYPES), None)
+        typed = next((child for child in node.children if child.tag in KINDS), None)
         sizes = tuple(size.get("size") or size.get("sizeConnector") for size in node.all("Dimension"))
         found[name] = Connector(
             name,
             kind,
             typed.tag if typed else "",
-            look_up_unit(typed.get("unit"), document.units) if typed and typed.tag in REALS else None,
+            look_up_unit(typed.get("unit"), document.units) if typed and KINDS[typed.tag] in FLOATS else None,
             document.enumerations.get(typed.get("name"), {}) if typed else {},
             sizes or None,
             node,
@@ -229,8 +227,8 @@ def read_connection(node: Node) -> SspConnection:
             node.fault(f"the {side}Indices are `{written}`", "whole numbers from 1")
             indices = ()
         ends.append(ConnectionEnd(node.get(f"{side}Element") or None, node.get(f"{side}Connector"), indices))
-    suppress = TRUTHS.get(node.get("suppressUnitConversion").lower(), False)
-    return SspConnection(ends[0], ends[1], read_transformation(node), suppress, node)
+    start, end = ends
+    return SspConnection(start, end, read_transformation(node), node.says("suppressUnitConversion"), node)
 
 
 def read_enumerations(parent: Node) -> dict[str, dict[str, int]]:

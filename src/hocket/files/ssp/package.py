@@ -89,17 +89,19 @@ class Node:
         """Return an attribute without spaces around it; empty if it is not there."""
         return self.attributes.get(name, "").strip()
 
+    def says(self, name: str) -> bool:
+        """Return whether an attribute is true."""
+        return self.get(name).lower() in ("true", "1")
+
     def child(self, tag: str) -> Node | None:
         return next((child for child in self.children if child.tag == tag), None)
 
-    def all(self, *path: str) -> Iterator[Node]:
-        """Yield what a path of names leads to: `system.all("Elements", "Component")`."""
-        for child in self.children:
-            if child.tag == path[0]:
-                if len(path) > 1:
-                    yield from child.all(*path[1:])
-                else:
-                    yield child
+    def all(self, *path: str) -> list[Node]:
+        """Return what a path of names leads to: `system.all("Elements", "Component")`."""
+        found = [self]
+        for tag in path:
+            found = [child for node in found for child in node.children if child.tag == tag]
+        return found
 
     def walk(self) -> Iterator[Node]:
         """Yield everything in it, at any depth."""

@@ -16,24 +16,14 @@ from hocket.files.ssp.package import Node
 from hocket.files.ssp.unit_definitions import (
     IDENTITY,
     AffineMap,
-    NamedUnit,
     look_up_unit,
     read_units,
     unit_conversion,
 )
-from hocket.files.ssp.vocabulary import TRUTHS, nest_array
+from hocket.files.ssp.vocabulary import KINDS, flatten_array, map_array, nest_array
+from hocket.simulators.fmu.variables import FLOATS, VALUE_PARSERS, NamedUnit, parse_boolean
 
-REALS = ("Real", "Float64", "Float32")
-WHOLES = ("Integer", "Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64")
 TEXTS = ("String", "Enumeration")
-TYPES: dict[str, tuple[Callable[[str], Any], str]] = {
-    **dict.fromkeys(REALS, (float, "a number")),
-    **dict.fromkeys(WHOLES, (int, "a whole number")),
-    **dict.fromkeys(TEXTS, (str, "a text")),
-    "Boolean": (lambda text: TRUTHS[text.lower()], "true or false"),
-    "Binary": (bytes.fromhex, "hexadecimal digits"),
-}
-"""By tag: what reads a value, and what it expects."""
 
 
 @dataclass(eq=False)
@@ -56,10 +46,10 @@ def read_parameter_set(node: Node, units: Mapping[str, NamedUnit]) -> dict[str, 
     found: dict[str, Parameter] = {}
     for entry in node.all("Parameters", "Parameter"):
         name = entry.get("name")
-        typed = next((child for child in entry.children if child.tag in TYPES), None)
+        typed = next((child for child in entry.children if child.tag in KINDS), None)
         if not name or typed is None:
             known = [child.tag for child in entry.children]
-            hint = suggest_nearest(known[0], TYPES) if known else ""
+            hint = suggest_nearest(known[0], KINDS) if known else ""
             entry.fault(f"the parameter `{name}` has no value", "such as <Real value=...>", hint)
             continue
         if name in found:
@@ -67,9 +57,9 @@ def read_parameter_set(node: Node, units: Mapping[str, NamedUnit]) -> dict[str, 
         try:
             value = _parse_value(typed, _sizes(entry))
         except ValueError as error:
-            typed.fault(f"`{name}` is {error}", TYPES[typed.tag][1])
+            typed.fault(f"`{name}` is {error}", _parser(typed.tag)[1])
             continue
-        unit = look_up_unit(typed.get("unit"), own) if typed.tag in REALS else None
+        unit = look_up_unit(typed.get("unit"), own) if KINDS[typed.tag] in FLOATS else None
         found[name] = Parameter(name, value, unit, entry)
     return found
 
@@ -112,16 +102,17 @@ def _parse_value(node: Node, sizes: list[int]) -> Any:
 
 def _parse_single(tag: str, text: str) -> Any:
     try:
-        return TYPES[tag][0](text)
-    except (ValueError, KeyError):
+        return _parser(tag)[0](text)
+    except ValueError:
         raise ValueError(f"`{text}`") from None
 
 
-_TABLES: dict[str, Callable[[str], Any]] = {
-    "Boolean": lambda text: TRUTHS[text],
-    "Integer": int,
-    "Enumeration": str,
-}
+def _parser(tag: str) -> tuple[Callable[[str], Any], str]:
+    """Return what reads a value of a typed element, and what it expects; items go by their names."""
+    return VALUE_PARSERS["string" if tag in TEXTS else KINDS[tag]]
+
+
+_TABLES: dict[str, Callable[[str], Any]] = {"Boolean": parse_boolean, "Integer": int, "Enumeration": str}
 """By the beginning of a tag, `BooleanMappingTransformation`: what reads the values in a table."""
 
 
@@ -140,10 +131,8 @@ class Transformation:
 
     def apply(self, value: Any) -> Any:
         """Return a value of a parameter, transformed; an item is a text here."""
-        if isinstance(value, list):
-            return [self.apply(item) for item in value]
         if self.kind == "Linear":
-            return value if self.line == IDENTITY else self.line(float(value))
+            return value if self.line == IDENTITY else self.line.at(float(value))
         if self.kind == "Enumeration":
             key: Any = str(value).lower() if isinstance(value, bool) else str(value)
         else:
@@ -182,7 +171,7 @@ def _read_map_table(node: Node, kind: str) -> Transformation:
         source, target = entry.get("source"), entry.get("target")
         try:
             one, other = _TABLES[kind](source), _TABLES[kind](target)
-        except (ValueError, KeyError):
+        except ValueError:
             expected = "whole numbers" if kind == "Integer" else "true or false"
             entry.fault(f"`{source}` is mapped to `{target}`", expected)
             continue
@@ -213,18 +202,13 @@ class ParameterSetting:
         value = self.value
         if not self.suppress and _numeric(value):
             convert = unit_conversion(self.unit, unit)
-            value = value if convert == IDENTITY else _convert_each(convert, value)
-        return self.transformation.apply(value)
+            value = value if convert == IDENTITY else map_array(convert.at, value)
+        return map_array(self.transformation.apply, value)
 
 
 def _numeric(value: Any) -> bool:
-    if isinstance(value, list):
-        return all(map(_numeric, value))
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _convert_each(convert: AffineMap, value: Any) -> Any:
-    return [_convert_each(convert, item) for item in value] if isinstance(value, list) else convert(value)
+    numbers = flatten_array(value)
+    return all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in numbers)
 
 
 @dataclass(frozen=True)
@@ -249,7 +233,7 @@ def read_mapping(node: Node) -> list[MappingEntry]:
             entry.get("source"),
             target,
             read_transformation(entry),
-            TRUTHS.get(entry.get("suppressUnitConversion").lower(), False),
+            entry.says("suppressUnitConversion"),
             entry,
         )
     return list(entries.values())

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from hocket.files.ssp.package import Node
-from hocket.model.units import conversion
-from hocket.simulators.fmu.recipe import Fmu
-from hocket.simulators.fmu.variables import BASES
+from hocket.model.units import base_powers, conversion, tidy
+from hocket.simulators.fmu.variables import BASES, Description, NamedUnit
 
 _ANGLE = BASES.index("rad")
 
@@ -31,6 +29,10 @@ class AffineMap(NamedTuple):
     def inverse(self) -> AffineMap:
         return AffineMap(1.0 / self.gain, -self.offset / self.gain)
 
+    def tidy(self) -> AffineMap:
+        """Return round numbers where only the last bits differ from them."""
+        return AffineMap(*map(tidy, self))
+
     def is_close(self, other: AffineMap) -> bool:
         """Return whether both are the same but for rounding."""
         size = max(abs(self.offset), abs(other.offset), abs(self.gain), abs(other.gain))
@@ -38,32 +40,15 @@ class AffineMap(NamedTuple):
             self.offset, other.offset, rel_tol=1e-9, abs_tol=1e-12 * size
         )
 
-    def __call__(self, x: float, /) -> float:
+    def at(self, x: float) -> float:
         return self.gain * x + self.offset
 
 
 IDENTITY = AffineMap()
 
 
-@dataclass(frozen=True)
-class NamedUnit:
-    """A unit by name; base value = factor * value + offset, where it is defined."""
-
-    name: str
-    exponents: tuple[int, ...] = ()
-    """Of BASES; empty: known by its name alone."""
-    factor: float = 1.0
-    offset: float = 0.0
-
-    @property
-    def base(self) -> str:
-        """The product of base units, as hocket writes it; `1` for none."""
-        powers = [f"{b}**{e}" if e != 1 else b for b, e in zip(BASES, self.exponents, strict=True) if e]
-        return " * ".join(powers) or "1"
-
-    @property
-    def to_base(self) -> AffineMap:
-        return AffineMap(self.factor, self.offset)
+def _to_base(unit: NamedUnit) -> AffineMap:
+    return AffineMap(unit.factor, unit.offset)
 
 
 def unit_conversion(source: NamedUnit | None, target: NamedUnit | None) -> AffineMap:
@@ -75,11 +60,11 @@ def unit_conversion(source: NamedUnit | None, target: NamedUnit | None) -> Affin
         return IDENTITY
     if source.exponents and target.exponents:
         _check_dimensions(source, target)
-        return _tidy(source.to_base.then(target.to_base.inverse()))
+        return _to_base(source).then(_to_base(target).inverse()).tidy()
     if source.exponents:
-        return _tidy(source.to_base.then(AffineMap(*conversion(source.base, target.name))))
+        return _to_base(source).then(AffineMap(*conversion(source.base, target.name))).tidy()
     if target.exponents:
-        return _tidy(AffineMap(*conversion(source.name, target.base)).then(target.to_base.inverse()))
+        return AffineMap(*conversion(source.name, target.base)).then(_to_base(target).inverse()).tidy()
     return AffineMap(*conversion(source.name, target.name))
 
 
@@ -92,15 +77,6 @@ def _check_dimensions(source: NamedUnit, target: NamedUnit) -> None:
     raise ValueError(f"`{source.name}` cannot be converted to `{target.name}`: {kinds}")
 
 
-def _tidy(found: AffineMap) -> AffineMap:
-    """Return round numbers where only the last bits differ from them."""
-    gain, offset = (float(f"{value:.13g}") for value in found)
-    return AffineMap(
-        gain if math.isclose(gain, found.gain, rel_tol=1e-15) else found.gain,
-        offset if math.isclose(offset, found.offset, rel_tol=1e-15) else found.offset,
-    )
-
-
 def recognised_name(unit: NamedUnit | None) -> str:
     """Return the name of a unit if hocket takes it for the same unit; else nothing."""
     if unit is None:
@@ -109,7 +85,7 @@ def recognised_name(unit: NamedUnit | None) -> str:
         if not unit.exponents:
             conversion(unit.name, f"{unit.name} ")  # asks whether the name means anything
             return unit.name
-        return unit.name if AffineMap(*conversion(unit.name, unit.base)).is_close(unit.to_base) else ""
+        return unit.name if AffineMap(*conversion(unit.name, unit.base)).is_close(_to_base(unit)) else ""
     except ValueError:
         return ""
 
@@ -141,22 +117,16 @@ def look_up_unit(name: str, units: Mapping[str, NamedUnit]) -> NamedUnit | None:
     return (units.get(plain) or NamedUnit(plain)) if plain else None
 
 
-def fmu_unit(fmu: Fmu, name: str) -> NamedUnit | None:
+def fmu_unit(description: Description, name: str) -> NamedUnit | None:
     """Return a unit as an FMU defines it, else as it is known by its name; None for no name."""
-    told = fmu.description.units.get(name)
-    if told is None or told.exponents is None:
-        return look_up_unit(name, {})
-    return NamedUnit(name, tuple(told.exponents), told.factor, told.offset)
+    told = description.units.get(name)
+    return told if told and told.exponents else look_up_unit(name, {})
 
 
 def unit_definition(name: str) -> NamedUnit | None:
     """Return the definition of a unit that hocket knows by name; None if it does not know it."""
-    from hocket.model import units
-
     try:
-        registry, parsed = units._registry(), units._parse_unit(name)
-        base = registry.Quantity(1.0, parsed).to_base_units()
-        powers = {registry.get_symbol(each): power for each, power in base._units.items()}
+        powers = base_powers(name)
         if not powers.keys() <= set(BASES) or any(power != int(power) for power in powers.values()):
             return None
         found = NamedUnit(name, tuple(int(powers.get(each, 0)) for each in BASES))

@@ -6,21 +6,22 @@ Out: the values in order, the last index running fastest; or nested lists
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from xml.etree.ElementTree import Element, register_namespace
-
-TRUTHS = {"true": True, "1": True, "false": False, "0": False}
+from xml.etree.ElementTree import Element
 
 
 def flatten_array(value: Any) -> list[Any]:
     """Return the values of nested lists, or of one value."""
-    return (
-        [each for item in value for each in flatten_array(item)]
-        if isinstance(value, (list, tuple))
-        else [value]
-    )
+    if not isinstance(value, (list, tuple)):
+        return [value]
+    return [each for item in value for each in flatten_array(item)]
+
+
+def map_array(function: Callable[[Any], Any], value: Any) -> Any:
+    """Return what a function makes of each value of nested lists, or of one value."""
+    return [map_array(function, item) for item in value] if isinstance(value, list) else function(value)
 
 
 def nest_array(values: list[Any], sizes: Sequence[int]) -> list[Any]:
@@ -48,13 +49,12 @@ LOOKUP = "hocket.files.ssp.lookup:Lookup"
 """The model that stands for a table in a connection."""
 
 
-TAGS = {
-    "real": "Real", "float32": "Float32", "integer": "Integer", "int8": "Int8", "uint8": "UInt8",
-    "int16": "Int16", "uint16": "UInt16", "int32": "Integer", "uint32": "UInt32", "int64": "Int64",
-    "uint64": "UInt64", "boolean": "Boolean", "string": "String", "enumeration": "Enumeration",
-    "binary": "Binary",
-}  # fmt: skip
 _FIRST = ("Real", "Integer", "Boolean", "String", "Enumeration", "Binary")
+_SECOND = ("Float32", "Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64")
+KINDS = {"Float64": "real", **{tag: tag.lower() for tag in (*_FIRST, *_SECOND)}}
+"""By the tag of a typed element: what an FMU calls the type."""
+TAGS = {kind: tag for tag, kind in KINDS.items()} | {"int32": "Integer"}
+"""The tags that are written: those of 1.0 where they serve."""
 
 
 @dataclass
@@ -80,9 +80,3 @@ class Needs:
         for element in self.versioned:
             element.set("version", version)
         return version
-
-
-def register_prefixes(hocket: str) -> None:
-    """Let the names have their usual prefixes."""
-    for prefix, namespace in {**NAMESPACES, "hocket": hocket}.items():
-        register_namespace(prefix, namespace)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import zipfile
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
-from xml.etree.ElementTree import Element, SubElement
+from xml.etree.ElementTree import Element, SubElement, register_namespace
 
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import scenario_faults
@@ -23,18 +24,18 @@ from hocket.files.atomic_files import replace_file
 from hocket.files.fmus import free_name
 from hocket.files.ssp.annotation import NAMESPACE, annotate, encode_annotation
 from hocket.files.ssp.package import ImportFindings, MalformedError, parse_xml
-from hocket.files.ssp.unit_definitions import IDENTITY, AffineMap, NamedUnit, fmu_unit, unit_definition
+from hocket.files.ssp.unit_definitions import IDENTITY, AffineMap, fmu_unit, unit_definition
 from hocket.files.ssp.vocabulary import (
     DEFAULT,
     FMU,
     INTERFACES,
     LOOKUP,
+    NAMESPACES,
     SSC,
     SSD,
     SSV,
     TAGS,
     Needs,
-    register_prefixes,
 )
 from hocket.model.clock import seconds
 from hocket.model.composite import Composite, traits_of
@@ -45,7 +46,7 @@ from hocket.model.scenario import Connection, Scenario
 from hocket.model.units import conversion
 from hocket.simulators.fmu.ports import shape
 from hocket.simulators.fmu.recipe import Fmu
-from hocket.simulators.fmu.variables import BASES, FmuVariable, split_element
+from hocket.simulators.fmu.variables import BASES, FmuVariable, NamedUnit, split_element
 from hocket.simulators.python import Python
 from hocket.simulators.state_space import StateSpace
 
@@ -61,7 +62,7 @@ class Definitions:
         """Keep a unit that is referred to; False if it is not known what it is."""
         if not name or name in self.units:
             return bool(name)
-        told = fmu_unit(fmu, name) if fmu else None
+        told = fmu_unit(fmu.description, name) if fmu else None
         unit = told if told and told.exponents else unit_definition(name)
         if unit is not None:
             self.units[name] = unit
@@ -72,9 +73,7 @@ class Definitions:
         for known, other in self.enumerations.items():
             if other == items:
                 return known
-        made = re.sub(r"\W", "_", name)
-        while made in self.enumerations:
-            made += "_"
+        made = free_name(re.sub(r"\W", "_", name), self.enumerations)
         self.enumerations[made] = dict(items)
         return made
 
@@ -100,7 +99,6 @@ def _base_unit_attributes(unit: NamedUnit) -> Iterator[tuple[str, str]]:
         yield "offset", repr(unit.offset)
 
 
-_TAGS = {"real": "Real", "integer": "Integer", "boolean": "Boolean"}
 _IMPLEMENTATIONS = {name: word for word, name in INTERFACES.items()}
 
 
@@ -108,34 +106,25 @@ class ConnectedPorts:
     """The ports that the connections of a scenario name."""
 
     def __init__(self, scenario: Scenario):
-        self.scenario = scenario
-        self.own = [{port.name: port for port in ports} for ports in (scenario.outputs, scenario.inputs)]
-        self.ports: dict[int, list[dict[str, Port]]] = {}
-        self.used: dict[str, list[str]] = {}
+        self.targets = {port.name: ("", port) for port in scenario.outputs}
+        """By path: the model, empty for the level itself, and the port."""
+        self.sources = {port.name: ("", port) for port in scenario.inputs}
+        for name, model in scenario.models.items():
+            texts_in, texts_out = text_ports(model)
+            for port in (*model.inputs, *map(Port, texts_in)):
+                self.targets.setdefault(f"{name}.{port.name}", (name, port))
+            for port in (*model.outputs, *map(Port, texts_out)):
+                self.sources.setdefault(f"{name}.{port.name}", (name, port))
+        self.used: dict[str, set[str]] = defaultdict(set)
         """Per model: its ports that are connected."""
         for connection in scenario.connections:
-            for path, source in ((connection.source, True), (connection.target, False)):
-                owner, name, _ = self.find_port(path, source)
-                self.used.setdefault(owner, []).append(name)
-
-    def find_port(self, path: str, source: bool) -> tuple[str, str, Port]:
-        """Return the model, empty for the level itself, the name of the port, and the port."""
-        if path in self.own[source]:
-            return "", path, self.own[source][path]
-        owner, _, name = path.partition(".")
-        model = self.scenario.models[owner]
-        if id(model) not in self.ports:
-            sides = zip((model.inputs, model.outputs), text_ports(model), strict=True)
-            self.ports[id(model)] = [
-                {port.name: port for port in (*ports, *map(Port, names))} for ports, names in sides
-            ]
-        return owner, name, self.ports[id(model)][source][name]
+            for owner, port in (self.sources[connection.source], self.targets[connection.target]):
+                self.used[owner].add(port.name)
 
     def effect(self, connection: Connection) -> AffineMap:
         """Return what a connection does to a number, units and all."""
-        source = self.find_port(connection.source, True)[2].unit
-        target = self.find_port(connection.target, False)[2].unit
-        units = AffineMap(*conversion(source, target))
+        (_, source), (_, target) = self.sources[connection.source], self.targets[connection.target]
+        units = AffineMap(*conversion(source.unit, target.unit))
         return units.then(AffineMap(connection.gain, connection.offset))
 
 
@@ -323,7 +312,7 @@ class SystemWriter:
         connector = SubElement(parent, f"{SSD}Connector", name=port.name, kind=kind)
         if port.type == "enumeration":
             return  # without a type it is of that of what it leads to
-        typed = SubElement(connector, f"{SSC}{_TAGS[port.type]}")
+        typed = SubElement(connector, f"{SSC}{TAGS[port.type]}")
         if port.type == "real" and self.terms.add_unit(port.unit, None):
             typed.set("unit", port.unit)
 
@@ -333,7 +322,7 @@ class SystemWriter:
         node = SubElement(parent, f"{SSD}Component", name=name, type=FMU, source=source)
         if fmu.interface != "auto":
             node.set("implementation", _IMPLEMENTATIONS[fmu.interface])
-        connected = {_connector_and_indices(fmu, port)[0] for port in ends.used.get(name, ())}
+        connected = {_connector_and_indices(fmu, port)[0] for port in ends.used[name]}
         used = [
             variable
             for variable in fmu.description.variables
@@ -367,8 +356,9 @@ class SystemWriter:
     ) -> None:
         node = SubElement(parent, f"{SSD}Connection")
         bare, ports = False, []
-        for side, path in (("start", connection.source), ("end", connection.target)):
-            owner, name, port = ends.find_port(path, side == "start")
+        source, target = ends.sources[connection.source], ends.targets[connection.target]
+        for side, (owner, port) in (("start", source), ("end", target)):
+            name = port.name
             model = fold.scenario.models[owner] if owner else None
             indices: tuple[int, ...] = ()
             if owner:
@@ -390,7 +380,7 @@ class SystemWriter:
                 what = f"`{connection.source}` goes through a table of values and a factor"
                 self.faults.append(Fault(what, f"connections.{connection.target}", "one of them"))
         elif line != IDENTITY and {port.type for port in ports} == {"boolean"}:
-            _write_map_table(node, "Boolean", [(int(x), int(line(x) != 0)) for x in (0.0, 1.0)])
+            _write_map_table(node, "Boolean", [(int(x), int(line.at(x) != 0)) for x in (0.0, 1.0)])
         elif line != IDENTITY:
             gain, offset = repr(connection.gain), repr(connection.offset)
             SubElement(node, f"{SSC}LinearTransformation", factor=gain, offset=offset)
@@ -475,7 +465,8 @@ def _add_fmu(archive: zipfile.ZipFile, fmu: Path, name: str) -> None:
 
 
 def ssd_text(experiment: Experiment, sources: dict[Path, str]) -> bytes:
-    register_prefixes(NAMESPACE)
+    for prefix, namespace in {**NAMESPACES, "hocket": NAMESPACE}.items():
+        register_namespace(prefix, namespace)
     writer = SystemWriter(sources)
     root = Element(f"{SSD}SystemStructureDescription", name=experiment.name)
     root.set("generationTool", "hocket")

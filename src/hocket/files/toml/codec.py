@@ -54,7 +54,7 @@ from hocket.model.constraints import Constraint
 from hocket.model.experiment import Experiment, Tuning
 from hocket.model.hosts import Hosts
 from hocket.model.ports import Port
-from hocket.model.protocols import Capabilities, Extrapolator, Model, Simulator, can_check_itself
+from hocket.model.protocols import Capabilities, CheckableModel, Extrapolator, Model, Simulator, provides
 from hocket.model.scenario import Connection, Insertion, Scenario
 
 
@@ -127,7 +127,7 @@ class ModelsForm:
 def _load_model_code(model: Model) -> None:
     """Let a model load its code and look at it."""
     _ = model.inputs, model.outputs
-    if can_check_itself(model):
+    if provides(model, CheckableModel):
         model.check()
 
 

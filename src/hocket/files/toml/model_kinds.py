@@ -194,23 +194,7 @@ _LOOKUP = (
         "what happens before the first and after the last row",
     ),
 )
-STOP = Field("stop", DURATION, "the time at which it stands still")
 _BEGIN = Field("begin", DURATION, "the time at the start")
-CONTROL = (
-    Field("relative", NUMBER, "this part of the value is allowed beside"),
-    Field("estimate", ChoiceForm("hocket.simulators.step_controller:SOURCES"), "how the error is found"),
-    Field(
-        "per",
-        ChoiceForm("hocket.orchestrators.adaptive:PER"),
-        "whether the error counts per step or per second",
-    ),
-    Field("rejects", TRUTH, "whether steps are rolled back"),
-    _BEGIN,
-    Field("first", DURATION, "the first step"),
-    Field("smallest", DURATION, "the smallest step"),
-    Field("largest", DURATION, "the largest step"),
-)
-"""What the step controller and the pass that inserts it share."""
 
 _KEYS: dict[str, tuple[Field, ...]] = {
     "state-space": (
@@ -334,9 +318,20 @@ _KEYS: dict[str, tuple[Field, ...]] = {
     ),
     "step-controller": (
         Field("watched", PORTS, "the signals whose error matters"),
-        STOP,
+        Field("stop", DURATION, "the time at which it stands still"),
         Field("tolerance", VECTOR, "the error that is allowed, one for each signal"),
-        *CONTROL,
+        Field("relative", NUMBER, "this part of the value is allowed beside"),
+        Field("estimate", ChoiceForm("hocket.simulators.step_controller:SOURCES"), "how the error is found"),
+        Field(
+            "per",
+            ChoiceForm("hocket.orchestrators.adaptive:PER"),
+            "whether the error counts per step or per second",
+        ),
+        Field("rejects", TRUTH, "whether steps are rolled back"),
+        _BEGIN,
+        Field("first", DURATION, "the first step"),
+        Field("smallest", DURATION, "the smallest step"),
+        Field("largest", DURATION, "the largest step"),
         Field("gains", VECTOR, "of the errors now, before, and before that"),
         Field("order", WHOLE, "of the coupling: 1 where inputs are held"),
         Field("safety", NUMBER, "the next step is this much shorter than it might be"),

@@ -204,12 +204,13 @@ _LISTS = (list, tuple, Sequence, Iterable)
 
 
 @cache
-def derive_kind(name: str, build: Callable[..., Any]) -> TableKind:
-    """Return the kind whose keys are the arguments of a class or function."""
+def derive_kind(name: str, build: Callable[..., Any], without: tuple[str, ...] = ()) -> TableKind:
+    """Return the kind whose keys are the arguments of a class or function, but for those left out."""
     described, typed = _annotations(build)
     fields = []
     for key, argument in inspect.signature(build).parameters.items():
-        if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD) or key.startswith("_"):
+        several = argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD)
+        if several or key.startswith("_") or key in without:
             continue
         annotation = described.get(key, Any)
         texts = [each for each in get_args(annotation)[1:] if isinstance(each, str)]
@@ -282,6 +283,8 @@ def _union_form(members: tuple[Any, ...], expected: str) -> Form:
         form = form_for(known[0], expected)
     elif named:
         form = form_for(named[0])
+    elif set(known) == set(get_args(Duration)):
+        form = DURATION
     elif set(known) == {int, float}:
         form = NUMBER
     elif len(known) == 2 and get_origin(known[0]) is Literal and len(get_args(known[0])) == 1:

@@ -15,14 +15,14 @@ from fnmatch import fnmatchcase
 from fractions import Fraction
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 
 import numpy as np
 
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import wire
-from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.model.arguments import choice_faults
+from hocket.errors import Fault, ScenarioError, raise_faults, suggest_nearest
+from hocket.model.arguments import choice_faults, set_fields
 from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import as_level, levels, traits_of
 from hocket.model.extrapolators import Hold
@@ -160,7 +160,7 @@ class Accuracy:
     `rejects`: whether steps are rolled back (None: where all can roll back; "copy" never does).
     """
 
-    stop: Duration
+    stop: Annotated[Duration, "the time at which it stands still"]
     tolerance: float = 1e-4
     relative: float = 0.0
     estimate: ErrorSource = "richardson"
@@ -176,16 +176,15 @@ class Accuracy:
     name: ClassVar[str] = "accuracy"
 
     def __post_init__(self) -> None:
-        faults = list(self._faults())
-        if faults:
-            raise ScenarioError(faults)
-        for name in ("stop", "begin"):
-            object.__setattr__(self, name, parse_seconds(getattr(self, name), name))
-        for name in ("first", "smallest", "largest"):
-            value = getattr(self, name)
-            object.__setattr__(self, name, None if value is None else positive_duration(value, name))
-        watch: Any = self.watch
-        object.__setattr__(self, "watch", (watch,) if isinstance(watch, str) else tuple(watch))
+        raise_faults(self._faults())
+        lengths = {"first": self.first, "smallest": self.smallest, "largest": self.largest}
+        set_fields(
+            self,
+            stop=parse_seconds(self.stop, "stop"),
+            begin=parse_seconds(self.begin, "begin"),
+            **{name: positive_duration(each, name) for name, each in lengths.items() if each is not None},
+            watch=(self.watch,) if isinstance(self.watch, str) else tuple(self.watch),
+        )
 
     def _faults(self) -> Iterator[Fault]:
         yield from choice_faults("estimate", self.estimate, SOURCES)
@@ -223,9 +222,7 @@ class Accuracy:
 
     def apply(self, level: Composite) -> Composite:
         """Return the level over s; raises ScenarioError with all that stands in the way."""
-        faults = self.check_preconditions(level)
-        if faults:
-            raise ScenarioError(faults)
+        raise_faults(self.check_preconditions(level))
         level = level.with_scenario(with_level_ports(level.scenario))
         degrees = _extrapolation_degrees(level)
         order = _coupling_order(level, degrees)

@@ -19,7 +19,6 @@ from hocket.model.composite import (
     CapabilityRequest,
     DemandingOrchestrator,
     as_level,
-    is_sampled,
     levels,
     traits_of,
 )
@@ -28,6 +27,7 @@ from hocket.model.protocols import Extrapolator, Model, declared_energy, period_
 from hocket.model.scenario import Scenario
 from hocket.planning.compiler.capability_table import feedthrough_origin
 from hocket.planning.parameters import leaves
+from hocket.planning.tree import needs_past
 from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def needs(level: Composite, passes: Iterable[str] = ()) -> list[Need]:
 def _level_needs(level: Composite, prefix: str) -> Iterator[Need]:
     """Yield what the algorithm of a level, what it exchanges, its events and its bonds need."""
     scenario, algorithm = level.scenario, name_of(level.orchestrator)
-    wiring = wire_unchecked(scenario)
+    wiring = wire_unchecked(scenario, level.extrapolation)
     asks: list[tuple[str, CapabilityRequest]] = []
     if isinstance(level.orchestrator, DemandingOrchestrator):
         asks += [(algorithm, CapabilityRequest(*ask)) for ask in level.orchestrator.needs(scenario)]
@@ -167,9 +167,8 @@ def _extrapolation_asks(level: Composite, wiring: Wiring) -> Iterator[tuple[Extr
     given: dict[Any, dict[str, None]] = {}
     for child, drives in enumerate(wiring.drives):
         honoured = wiring.models[child].capabilities.input_degree
-        for port, drive in enumerate(drives):
-            fitted = None if drive is None else _input_extrapolator(level, wiring, child, port)
-            if drive is None or fitted is None:
+        for drive in drives:
+            if drive is None or (fitted := drive.extrapolation) is None:
                 continue
             if fitted.slopes and drive.child >= 0:
                 sources.setdefault(fitted, {}).setdefault(wiring.names[drive.child])
@@ -182,19 +181,6 @@ def _extrapolation_asks(level: Composite, wiring: Wiring) -> Iterator[tuple[Extr
         why = f"inputs are given as polynomials of degree {fitted.degree}"
         loses = f"what it follows is of degree {degree}: its order is at most {degree + 1}"
         yield fitted, CapabilityRequest("input degree", tuple(names), why, loses)
-
-
-def _input_extrapolator(level: Composite, wiring: Wiring, child: int, port: int) -> Extrapolator | None:
-    """Return the extrapolator of an input, as the engine chooses it; None: a hold, or passed on."""
-    drive = wiring.drives[child][port]
-    if drive is None or drive.extrapolation is not None or drive.child < 0:
-        return None if drive is None else drive.extrapolation
-    ends = wiring.models[child], wiring.models[drive.child]
-    if any(is_sampled(end) or period_of(end) is not None for end in ends):
-        return None
-    if ends[0].inputs[port].discrete or ends[1].outputs[drive.port].discrete:
-        return None
-    return level.extrapolation
 
 
 def _exchange_asks(level: Composite, wiring: Wiring) -> Iterator[CapabilityRequest]:
@@ -219,13 +205,7 @@ def _exchange_asks(level: Composite, wiring: Wiring) -> Iterator[CapabilityReque
 
 def _needs_past(level: Composite) -> bool:
     """Return whether an extrapolator of a level loses order without a past."""
-    wiring = wire_unchecked(level.scenario)
-    fitted = (
-        _input_extrapolator(level, wiring, child, port)
-        for child, drives in enumerate(wiring.drives)
-        for port in range(len(drives))
-    )
-    return any(each is not None and each.degree > (2 if each.slopes else 1) for each in fitted)
+    return any(map(needs_past, wire_unchecked(level.scenario, level.extrapolation).extrapolators))
 
 
 def _concerned_models(name: str, scenario: Scenario) -> tuple[str, ...]:

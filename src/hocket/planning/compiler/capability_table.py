@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from hocket.model.clock import format_duration
 from hocket.model.composite import as_level
 from hocket.model.protocols import (
+    PreferredStepSimulator,
+    StoredEnergySimulator,
     class_declarations,
     declared_energy,
-    has_preferred_step,
     period_of,
-    tells_energy,
+    provides,
 )
 from hocket.planning.parameters import walk_models
 from hocket.simulators.fmu.recipe import Fmu
@@ -93,7 +94,9 @@ def _capability_row(path: str, model: Any) -> CapabilityRow:
         "feedthrough": feedthrough_origin(model),
         "re-evaluation": _yes_or_no(can.reevaluates),
         "events": _yes_or_no(can.stops_early),
-        "step wish": _yes_or_no(isinstance(bare, Python) and has_preferred_step(bare._class_facts.cls)),
+        "step wish": _yes_or_no(
+            isinstance(bare, Python) and provides(bare._class_facts.cls, PreferredStepSimulator)
+        ),
         "order": "" if can.order is None else str(can.order),
         "energy": _yes_or_no(_tells_energy(model)),
         "copies": _copies(model),
@@ -150,7 +153,7 @@ def _tells_energy(model: Any) -> bool:
     if any(layer.emulates == "variable step" for layer in emulation_layers(model)):
         return False
     if isinstance(bare, Python):
-        return tells_energy(bare._class_facts.cls)
+        return provides(bare._class_facts.cls, StoredEnergySimulator)
     return declared_energy(bare) is not None
 
 

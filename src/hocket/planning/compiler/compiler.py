@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from hocket.errors import Fault, ScenarioError
+from hocket.errors import Fault, ScenarioError, collect_faults
 from hocket.model.composite import as_level, levels
 from hocket.model.scenario import Insertion
 from hocket.planning.compiler.contract import Pass, insertions, triviality_faults
@@ -143,10 +143,8 @@ def _plan_faults(level: Composite) -> tuple[Fault, ...]:
     ]
     each: Any
     for path, each in [("", level), *told]:
-        try:
+        with collect_faults(faults, path):
             plan_tree(each)
-        except ScenarioError as error:
-            faults += [fault.within(path) for fault in error.faults]
     return tuple(faults)
 
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hocket.coupling.constraint_groups import ConstraintGroup, find_equation_port, is_level_input
-from hocket.errors import Fault, HocketError, ScenarioError
+from hocket.errors import Fault, HocketError, ScenarioError, raise_faults
 from hocket.model.composite import as_level, traits_of
 from hocket.model.equations import Equation
 from hocket.model.ports import Port
-from hocket.model.protocols import Array, Model, has_initialisation
+from hocket.model.protocols import Array, InitialisationSimulator, Model, provides
 from hocket.model.scenario import Scenario
 from hocket.simulators.constraint import Coupler
 from hocket.simulators.wrappers.derivatives import Sloped
@@ -107,7 +107,7 @@ class SensitivityBench:
                     live[name] = simulator = model.open()
                     simulator.start(0.0)
                     simulator.output(0.0, self._inputs(name, {}))
-                    if has_initialisation(simulator):
+                    if provides(simulator, InitialisationSimulator):
                         simulator.ready()
                     saved[name] = simulator.save()  # type: ignore[attr-defined]
             yield live, saved
@@ -274,7 +274,7 @@ def derive_coupler(
             what = f"`{error.args[0]}` was tried over a step of {step:g} s: {error.args[1]}"
             expected = "simulators that bear steps from their start values"
             raise ScenarioError(what, coupling.where, expected) from None
-        _refuse(_undefined_faults(coupling, response))
+        raise_faults(_undefined_faults(coupling, response))
         second = pulse_growth(*changes(response, lambda now, _: residuals(coupling.equations, now))) > GROWS
         lacking = _missing_rates(coupling, second, response)
         if not lacking:
@@ -286,24 +286,15 @@ def derive_coupler(
     coupler = _coupler(
         scenario, coupling, degrees, 1.0 / float(level.step), outputs_reacting_at_once(response)
     )
-    _refuse(_rate_faults(coupling, coupler, response))
-    _refuse(
-        [
-            *_start_faults(coupling, coupler, response, sloped, gap),
-            *_third_derivative_faults(coupling, coupler, response),
-        ]
-    )
+    raise_faults(_rate_faults(coupling, coupler, response))
+    started = _start_faults(coupling, coupler, response, sloped, gap)
+    raise_faults([*started, *_third_derivative_faults(coupling, coupler, response)])
     S, _ = changes(response, _sigma(coupler))
     W = invert_sensitivity(S, coupler.equations, coupling.determines, coupling.where)
     base = response.base
     first = np.array([base.after.values[path] for path in coupling.determines])
     start: Array = first - W @ np.array(_sigma(coupler)(base.after, base.start))
     return CouplerDesign(coupling, replace(coupler, W=W.tolist(), start=start.tolist(), over=step), sloped)
-
-
-def _refuse(faults: Iterable[Fault]) -> None:
-    if found := list(faults):
-        raise ScenarioError(found)
 
 
 def draft_coupler(scenario: Scenario, coupling: ConstraintGroup) -> CouplerDesign:

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hocket.coupling.feedthrough import feedthrough_graph
 from hocket.coupling.level_ports import port_at, with_level_ports
 from hocket.coupling.wiring import wire_unchecked
-from hocket.errors import Fault, Place, ScenarioError, join_names
+from hocket.errors import Fault, Place, ScenarioError, join_names, raise_faults
 from hocket.model import registry
+from hocket.model.arguments import set_fields
 from hocket.model.bonds import Bond
-from hocket.model.clock import Duration, format_duration, seconds
+from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import Orchestrator, algorithm_layers, as_level, traits_of
 from hocket.model.extrapolators import Polynomial
 from hocket.model.hosts import Hosts
@@ -30,7 +30,8 @@ from hocket.model.protocols import Extrapolator, Model, is_extrapolator, step_of
 from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators import Iterate
 from hocket.planning.compiler.contract import SOLVER
-from hocket.planning.compiler.sublevels import free_name, restrict_order
+from hocket.planning.compiler.sublevels import free_name, redirect_record, restrict_order
+from hocket.simulators.recipes import positive_duration
 from hocket.simulators.state_space import SENT, StandIn
 
 if TYPE_CHECKING:
@@ -179,15 +180,10 @@ class Split:
             if bond.effort in sent and bond.flow in sent
         }
 
-    def record_patterns(self) -> list[str]:
+    def record_patterns(self) -> tuple[str, ...]:
         """Return what is to be recorded, under the new paths."""
-        found: dict[str, None] = {}
-        for pattern in self.scenario.record:
-            first, dot, _ = pattern.partition(".")
-            homes = [host for name, host in self.placed.items() if fnmatchcase(name, first)] if dot else []
-            homes += [host for host in self.hosts.models if first in self._bonds(host)]
-            found |= dict.fromkeys([f"{host}.{pattern}" for host in homes] or [pattern])
-        return list(found)
+        bonds = {name: host for host in self.hosts.models for name in self._bonds(host)}
+        return redirect_record(self.scenario.record, {**self.placed, **bonds})
 
 
 def host_orchestrator(orchestrator: Any, host: str, split: Split) -> Orchestrator:
@@ -207,7 +203,7 @@ SMALL = 10
 """Small steps in a step, where none is given."""
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Distribution:
     """Hosts exchange values every step of the level, and go on with `small_step` inside (left out: a tenth).
 
@@ -215,30 +211,18 @@ class Distribution:
     number of sweeps, or a tolerance; then every simulator must be able to roll back.
     """
 
-    small_step: Fraction | None
-    extrapolation: Extrapolator
-    iterate: int | float | None
+    small_step: Duration | None = None
+    extrapolation: Extrapolator | str = Polynomial(2)  # noqa: RUF009 - it is frozen
+    iterate: int | float | None = None
     name: ClassVar[str] = "distribution"
 
-    def __init__(
-        self,
-        small_step: Duration | None = None,
-        extrapolation: Extrapolator | str = Polynomial(2),  # noqa: B008 - it is frozen
-        iterate: int | float | None = None,
-    ):
-        try:
-            small = None if small_step is None else seconds(small_step)
-        except ValueError as error:
-            raise ScenarioError(str(error), "small_step") from None
-        if small is not None and small <= 0:
-            raise ScenarioError(f"a small step of {small_step}", "small_step", "a step above zero")
-        if isinstance(extrapolation, str):
-            extrapolation = registry.look_up("extrapolators", extrapolation)
+    def __post_init__(self) -> None:
+        small, iterate = self.small_step, self.iterate
         if iterate is not None and (isinstance(iterate, bool) or not iterate > 0):
             raise ScenarioError(f"`iterate` is {iterate!r}", "iterate", "a number of sweeps, or a tolerance")
-        object.__setattr__(self, "small_step", small)
-        object.__setattr__(self, "extrapolation", extrapolation)
-        object.__setattr__(self, "iterate", iterate)
+        set_fields(self, small_step=None if small is None else positive_duration(small, "small_step"))
+        if isinstance(self.extrapolation, str):
+            set_fields(self, extrapolation=registry.look_up("extrapolators", self.extrapolation))
 
     def reasons(self, level: Composite) -> list[str]:
         """Return the connections that run from host to host without a stand-in at their end."""
@@ -266,13 +250,11 @@ class Distribution:
 
     def small(self, level: Composite) -> Fraction:
         """Return the step inside the hosts of a level."""
-        return level.step / SMALL if self.small_step is None else self.small_step
+        return level.step / SMALL if self.small_step is None else Fraction(self.small_step)
 
     def apply(self, level: Composite) -> Composite:
         """Return the level of hosts."""
-        faults = self.check_preconditions(level)
-        if faults:
-            raise ScenarioError(faults)
+        raise_faults(self.check_preconditions(level))
         hosts = level.scenario.hosts
         assert hosts is not None
         split = Split(with_small_steps(level.scenario, level.step, self.small(level)), hosts)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hocket.coupling.constraint_groups import ConstraintGroup, group_constraints, is_level_input
 from hocket.coupling.level_ports import with_level_ports
-from hocket.errors import Fault, ScenarioError, join_names
+from hocket.errors import Fault, ScenarioError, collect_faults, join_names, raise_faults
 from hocket.model.arguments import is_number
 from hocket.model.composite import algorithm_layers, as_level, is_sampled, levels, traits_of
 from hocket.model.extrapolators import Hermite, Hold, Polynomial
@@ -67,14 +68,13 @@ class Modularity:
     def check_preconditions(self, level: Composite) -> list[Fault]:
         """Return why a constraint cannot be compiled; simulators are opened and tried."""
         return [
-            fault
-            for prefix, each in levels(level)
-            for fault in _prefix_faults(self._derive_couplers(each)[1], prefix)
+            fault.within(prefix) for prefix, each in levels(level) for fault in self._derive_couplers(each)[1]
         ]
 
     def apply(self, level: Composite) -> Composite:
         """Return the level without constraints; raises ScenarioError where that cannot be."""
-        inner, faults = {}, []
+        inner: dict[str, Composite] = {}
+        faults: list[Fault] = []
         deep = [
             name
             for name, model in level.scenario.models.items()
@@ -83,15 +83,12 @@ class Modularity:
         ]
         models: dict[str, Any] = _models_with_ports(level.scenario) if deep else {}
         for name in deep:
-            try:
+            with collect_faults(faults, name):
                 inner[name] = self.apply(models[name])
-            except ScenarioError as error:
-                faults += _prefix_faults(list(error.faults), f"{name}.")
         if inner:
             level = level.with_changes(scenario=level.scenario.with_models({**models, **inner}))
         done, wrong = self._derive_couplers(level)
-        if faults or wrong:
-            raise ScenarioError([*faults, *wrong])
+        raise_faults([*faults, *wrong])
         for each in done:
             level = self._insert_coupler(level, each)
         return level
@@ -119,15 +116,11 @@ class Modularity:
         faults += [fault for each in found for fault in _coupling_faults(level, each)]
         if faults:
             return [], faults
-        done = []
+        done: list[CouplerDesign] = []
         for coupling in found:
-            try:
-                if self.tries:
-                    done.append(derive_coupler(scenario, coupling, level, self.gap))
-                else:
-                    done.append(draft_coupler(scenario, coupling))
-            except ScenarioError as error:
-                faults += error.faults
+            with collect_faults(faults):
+                derive = partial(derive_coupler, level=level, gap=self.gap) if self.tries else draft_coupler
+                done.append(derive(scenario, coupling))
         return done, faults
 
     def _insert_coupler(self, level: Composite, done: CouplerDesign) -> Composite:
@@ -179,10 +172,6 @@ class Modularity:
         return Iterate(
             sweep_orchestrator(inner, scenario, last), self.tolerance, self.at_most, self.accelerate
         )
-
-
-def _prefix_faults(faults: list[Fault], prefix: str) -> list[Fault]:
-    return [fault.within(prefix) for fault in faults]
 
 
 def _plain_orchestrator(orchestrator: Any) -> Any:

@@ -6,7 +6,7 @@ Out: the level with one more inside; connections, bonds, orders and what is reco
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -96,6 +96,10 @@ def gather_models(
     models: dict[str, Any] = {}
     for key, model in scenario.models.items():
         models.setdefault(name if key in members else key, made if key in members else model)
+    homes = {
+        **dict.fromkeys([*scenario.models, *scenario.bonds], ""),
+        **dict.fromkeys([*inside, *bonds], name),
+    }
     return level.with_changes(
         scenario=scenario.with_changes(
             models=models,
@@ -104,7 +108,7 @@ def gather_models(
                 for each in scenario.connections
                 if each not in kept
             ],
-            record=_redirect_record(scenario.record, members, name),
+            record=redirect_record(scenario.record, homes),
             bonds={
                 key: replace(bond, effort=enter(bond.effort), flow=enter(bond.flow))
                 for key, bond in scenario.bonds.items()
@@ -117,15 +121,16 @@ def gather_models(
     )
 
 
-def _redirect_record(record: tuple[str, ...], members: Collection[str], name: str) -> tuple[str, ...]:
-    """Return the patterns of what is recorded; what was meant of a member is meant of it in the new level."""
-    found: list[str] = []
+def redirect_record(record: Iterable[str], homes: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the patterns of what is recorded, under the paths of the levels that simulators are in now.
+
+    `homes`: the level of each simulator and bond, by its name; empty: it stays where it is.
+    """
+    found: dict[str, None] = {}
     for pattern in record:
         first = pattern.partition(".")[0]
-        meant = pattern != "*" and any(fnmatchcase(member, first) for member in members)
-        if meant and "*" in first:
-            found.append(pattern)
-        found.append(f"{name}.{pattern}" if meant else pattern)
+        meant = [] if first == "*" else [home for name, home in homes.items() if fnmatchcase(name, first)]
+        found |= dict.fromkeys(f"{home}.{pattern}" if home else pattern for home in meant or [""])
     return tuple(found)
 
 

@@ -27,9 +27,8 @@ from hocket.planning.cost import LEAST, Work, plan_work
 from hocket.planning.parameters import with_cold_starts
 from hocket.planning.planner import plan_tree
 from hocket.search.case import Case, looks_back
-from hocket.search.nest.algorithm_variants import AS_IT_IS, AlgorithmVariant, LevelAlgorithm
 from hocket.search.nest.connection_strengths import Strengths, strengths
-from hocket.search.nest.hierarchy import LevelGroup, build_hierarchy
+from hocket.search.nest.hierarchy import AS_IT_IS, AlgorithmVariant, LevelGroup, build_hierarchy
 
 REACH = 64
 """Times shorter or longer than now that steps may be."""
@@ -43,44 +42,6 @@ TIMES = tuple(
 """Numerators: those without prime factors above 5."""
 RATIOS = SHARES
 """Steps of a level in one of the level around it."""
-
-
-class StepGrid:
-    """The steps of one scenario."""
-
-    def __init__(self, composite: Composite, stop: Fraction):
-        self.composite, self.stop = composite, stop
-
-    @cached_property
-    def grain(self) -> Fraction:
-        """The shortest step that all divide which insist on one."""
-        own = [step for model in self.composite.scenario.models.values() if (step := own_step(model))]
-        if not own:
-            return self.composite.step
-        return Fraction(math.lcm(*(s.numerator for s in own)), math.gcd(*(s.denominator for s in own)))
-
-    @cached_property
-    def nearby_steps(self) -> tuple[Fraction, ...]:
-        """Steps around that of now, the longest first."""
-        now = self.composite.step
-        return tuple(sorted({now * Fraction(p, q) for p in TIMES for q in SHARES}, reverse=True))
-
-    def outer_steps(self, tree: LevelGroup, whole: bool = True) -> tuple[Fraction, ...]:
-        """Return the outer steps that a tree with its ratios may have, the longest first.
-
-        Steps that are only compared with need not divide the run: `whole=False` tells them too.
-        """
-        fitting = (step for step in self.nearby_steps if not whole or (self.stop / step).denominator == 1)
-        return tuple(step for step in fitting if step <= self.stop and self._fits(tree, step))
-
-    def _fits(self, tree: LevelGroup, step: Fraction) -> bool:
-        models = self.composite.scenario.models
-        return all(
-            fits_own_step(models[member], step / rate)
-            for group, rate in ((tree, 1), *tree.rates())
-            for member in group.members
-            if isinstance(member, str)
-        )
 
 
 def fits_own_step(model: Model, step: Fraction) -> bool:
@@ -172,7 +133,6 @@ class CandidateJudge:
         self.strengths: Strengths = strengths(self.linear, self.stop)
         self.weights = self.strengths.pairs()
         self.flat = LevelGroup(tuple(self.composite.scenario.models))
-        self.steps = StepGrid(self.composite, self.stop)
         self.sweeps = self._sweeps()
         self.now_work = self._work(self.composite)
 
@@ -197,6 +157,37 @@ class CandidateJudge:
         models = {name: own[name] if period_of(own[name]) else models[name] for name in own}
         return self.composite.with_changes(scenario=self.composite.scenario.with_models(models))
 
+    @cached_property
+    def grain(self) -> Fraction:
+        """The shortest step that all divide which insist on one."""
+        own = [step for model in self.composite.scenario.models.values() if (step := own_step(model))]
+        if not own:
+            return self.composite.step
+        return Fraction(math.lcm(*(s.numerator for s in own)), math.gcd(*(s.denominator for s in own)))
+
+    @cached_property
+    def nearby_steps(self) -> tuple[Fraction, ...]:
+        """Steps around that of now, the longest first."""
+        now = self.composite.step
+        return tuple(sorted({now * Fraction(p, q) for p in TIMES for q in SHARES}, reverse=True))
+
+    def outer_steps(self, tree: LevelGroup, whole: bool = True) -> tuple[Fraction, ...]:
+        """Return the outer steps that a tree with its ratios may have, the longest first.
+
+        Steps that are only compared with need not divide the run: `whole=False` tells them too.
+        """
+        fitting = (step for step in self.nearby_steps if not whole or (self.stop / step).denominator == 1)
+        return tuple(step for step in fitting if step <= self.stop and self._fits(tree, step))
+
+    def _fits(self, tree: LevelGroup, step: Fraction) -> bool:
+        models = self.composite.scenario.models
+        return all(
+            fits_own_step(models[member], step / rate)
+            for group, rate in ((tree, 1), *tree.rates())
+            for member in group.members
+            if isinstance(member, str)
+        )
+
     @property
     def now(self) -> Candidate:
         """The scenario as it is."""
@@ -214,7 +205,7 @@ class CandidateJudge:
         reasons: Mapping[LevelGroup, str] | None = None,
     ) -> Composite:
         """Return the composite of a candidate."""
-        return build_hierarchy(base, tree, step, LevelAlgorithm(base, way, self.weights), reasons)
+        return build_hierarchy(base, tree, step, way, self.weights, reasons)
 
     def __call__(
         self, tree: LevelGroup, step: Fraction, way: AlgorithmVariant = AS_IT_IS
@@ -279,7 +270,7 @@ class CandidateJudge:
         return (each / float(step) + shares.kept) / self.now_work.exchanges
 
     def _shares(self, shape: LevelGroup, way: AlgorithmVariant) -> _Shares:
-        step = 2 * self.steps.grain  # halves of it fit too
+        step = 2 * self.grain  # halves of it fit too
 
         def exchanges(tree: LevelGroup, times: int = 1) -> float:
             return self._work(self.build_candidate(self.composite, tree, times * step, way)).exchanges

@@ -1,26 +1,32 @@
-"""Levels made of a flat scenario: which simulators share one, how often they exchange, and the composite.
+"""Levels made of a flat scenario: which simulators share one, how often they exchange, with which algorithm.
 
-In:  a flat Composite and a tree of groups
+In:  a flat Composite, a tree of groups, an AlgorithmVariant, and how strongly simulators drive each other
 Out: the same simulators and connections with levels inside, each with its reason
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from fractions import Fraction
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import Any
 
+from hocket.coupling.graph import least_feedback_order, strong_components
 from hocket.errors import ScenarioError
-from hocket.model.composite import Composite
+from hocket.model.composite import Composite, traits_of
+from hocket.model.extrapolators import Hold, Polynomial
+from hocket.model.protocols import Extrapolator
 from hocket.model.scenario import Insertion, Scenario
+from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
+from hocket.planning.compiler.sublevels import free_name, gather_models, order_groups
 
 PASS = "nesting"
 LONG = 40
 """Signs of a name that a level may get from its members."""
+GRAIN = 10**6
+"""What the largest weight counts in whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -81,102 +87,157 @@ class LevelGroup:
         return {frozenset(group.names()): group.ratio for group in self.groups()}
 
 
-LevelRecipe: TypeAlias = Callable[[LevelGroup, tuple[str, ...]], Mapping[str, Any]]
-"""From a group and the names of the models of its level to orchestrator and extrapolation."""
+@dataclass(frozen=True)
+class AlgorithmVariant:
+    """An algorithm for all levels; what is None stays as it is."""
+
+    words: str = "as it is"
+    sequential: bool = False
+    outputs: str | None = None
+    extrapolation: Extrapolator | None = None
+    sweeps: int | None = None
+    """More than one: so many sweeps in each step of the outermost level."""
+
+
+AS_IT_IS = AlgorithmVariant()
+
+
+def explicit_variants(composite: Composite) -> Iterator[AlgorithmVariant]:
+    """Yield the explicit algorithms that a composite could have instead of its own."""
+    made: Any = explicit_orchestrator(composite)
+    models = composite.scenario.models.values()
+    fresh = "consistent"
+    again = made.outputs == "stale" and all(model.capabilities.reevaluates for model in models)
+    parallel = traits_of(made).schedule == "parallel"
+    if again:
+        yield AlgorithmVariant('outputs = "consistent"', outputs=fresh)
+    if parallel:
+        yield AlgorithmVariant('"gauss-seidel"', sequential=True)
+        if again:
+            yield AlgorithmVariant('"gauss-seidel", outputs = "consistent"', sequential=True, outputs=fresh)
+    if isinstance(composite.extrapolation, Hold):
+        line, words = Polynomial(1), 'extrapolation "linear"'
+        yield AlgorithmVariant(words, extrapolation=line)
+        if again:
+            yield AlgorithmVariant(f'{words}, outputs = "consistent"', outputs=fresh, extrapolation=line)
+        if parallel:
+            yield AlgorithmVariant(f'"gauss-seidel", {words}', sequential=True, extrapolation=line)
+
+
+def iterative_variants(composite: Composite) -> Iterator[AlgorithmVariant]:
+    """Yield the ways that make every step again, where all simulators can roll back."""
+    can_roll_back = all(model.capabilities.rollback for model in composite.scenario.models.values())
+    if can_roll_back and not traits_of(composite.orchestrator).iterates:
+        smooth = Polynomial(1) if isinstance(composite.extrapolation, Hold) else None
+        words = 'two sweeps, extrapolation "linear"' if smooth else "two sweeps"
+        yield AlgorithmVariant(words, extrapolation=smooth, sweeps=2)
+
+
+def explicit_orchestrator(composite: Composite) -> Any:
+    """Return the algorithm of one sweep; raises ScenarioError where that has steps of its own."""
+    made: Any = composite.orchestrator
+    made = made.inner if traits_of(made).iterates else made
+    if traits_of(made).is_explicit:
+        return made
+    name = type(made).__name__
+    why = "has steps of its own for some simulators, and levels would do the same again"
+    if traits_of(made).adaptive:
+        why = "chooses its steps as it runs, and levels are judged with steps that are known before"
+    what = f"`{name}` {why}"
+    expected = "`Jacobi`, `GaussSeidel`, or `Iterate` around one of them"
+    raise ScenarioError(what, "orchestrator", expected, "--algorithm jacobi")
 
 
 def build_hierarchy(
     composite: Composite,
     tree: LevelGroup,
     step: Fraction,
-    how: LevelRecipe,
+    way: AlgorithmVariant = AS_IT_IS,
+    weights: Mapping[tuple[str, str], float] | None = None,
     reasons: Mapping[LevelGroup, str] | None = None,
 ) -> Composite:
     """Return the composite with a level for each group inside the tree; ports are made when it is opened.
 
     Every connection goes to the lowest level that has both of its ends, so that it is exchanged at that
-    level's rate. `record` follows the simulators to where they are.
+    level's rate. `record` follows the simulators to where they are. `weights` tell how strongly each drives
+    each: the order of a sequence is made by them.
     """
-    maker = _HierarchyBuilder(composite, how, reasons or {}, _level_names(composite.scenario, tree))
-    return maker.level(tree, step, outermost=True)
+    scenario = composite.scenario
+    builder = _HierarchyBuilder(composite, way, weights or {}, reasons or {}, _level_names(scenario, tree))
+    made = composite.with_changes(
+        scenario=scenario.with_models({name: scenario.models[name] for name in tree.names()}),
+        step=step,
+        extrapolation=way.extrapolation or composite.extrapolation,
+    )
+    for group, rate in reversed(list(tree.rates())):  # those inside first
+        made = builder.gather(made, group, step / rate)
+    return made.with_changes(orchestrator=builder.orchestrator(tree))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _HierarchyBuilder:
     composite: Composite
-    how: LevelRecipe
+    way: AlgorithmVariant
+    weights: Mapping[tuple[str, str], float]
     reasons: Mapping[LevelGroup, str]
     names: Mapping[LevelGroup, str]
 
-    def level(self, group: LevelGroup, step: Fraction, outermost: bool = False) -> Composite:
-        scenario = self.composite.scenario
-        paths = dict(self.paths(group))
-        models: dict[str, Any] = {}
-        inserted = {name: note for name, note in scenario.inserted.items() if name in group.members}
-        for member in group.members:
-            if isinstance(member, LevelGroup):
-                models[self.names[member]] = self.level(member, step / member.ratio)
-                inserted[self.names[member]] = Insertion(PASS, self.reasons.get(member, "they talk often"))
-            else:
-                models[member] = scenario.models[member]
-        kept = [
-            each for each in scenario.connections if self._belongs(group, outermost, each.source, each.target)
+    def gather(self, level: Composite, group: LevelGroup, step: Fraction) -> Composite:
+        """Return the level with one more inside it, for a group of its models."""
+        name, why = self.names[group], Insertion(PASS, self.reasons.get(group, "they talk often"))
+        members, algorithm = self.members(group), self.orchestrator(group)
+        level = gather_models(level, level.scenario, members, name, algorithm, why)
+        models: dict[str, Any] = dict(level.scenario.models)
+        models[name] = models[name].with_changes(step=step)
+        return level.with_scenario(level.scenario.with_models(models))
+
+    def members(self, group: LevelGroup) -> tuple[str, ...]:
+        """Return the names of the models of the level of a group."""
+        return tuple(each if isinstance(each, str) else self.names[each] for each in group.members)
+
+    def orchestrator(self, group: LevelGroup) -> Any:
+        """Return the algorithm of the level of a group."""
+        sweep, around = self._sweep(group, self.members(group)), self.composite.orchestrator
+        if self.way.sweeps and len(list(group.names())) == len(self.composite.scenario.models):
+            return Iterate(sweep, tolerance=None, at_most=self.way.sweeps, accelerate=None)
+        return replace(around, inner=sweep) if traits_of(around).iterates else sweep  # type: ignore[type-var]
+
+    def _sweep(self, group: LevelGroup, models: tuple[str, ...]) -> Jacobi | GaussSeidel:
+        now = explicit_orchestrator(self.composite)
+        modes: dict[str, Any] = {"outputs": self.way.outputs or now.outputs, "inputs": "clean"}
+        order = traits_of(now).order
+        if self.way.sequential:
+            return GaussSeidel(self._order(group, models) if self.weights else "auto", **modes)
+        return Jacobi(**modes) if order is None else GaussSeidel(_given_order(order, group, models), **modes)
+
+    def _order(self, group: LevelGroup, models: tuple[str, ...]) -> list[str]:
+        """Return the order in which the least that matters is handed on late."""
+        place = group.places()
+        top = max(self.weights.values()) or 1.0
+        edges: dict[tuple[int, int], int] = {}
+        for (source, target), weight in self.weights.items():
+            edge = place.get(source, -1), place.get(target, -1)
+            if -1 not in edge and edge[0] != edge[1]:
+                edges[edge] = edges.get(edge, 0) + round(GRAIN * weight / top) + 1
+        found = [
+            each
+            for part in strong_components(len(models), edges)
+            for each in least_feedback_order(part, edges)
         ]
-        bonds = {
-            name: replace(
-                bond, effort=_relocate_path(bond.effort, paths), flow=_relocate_path(bond.flow, paths)
-            )
-            for name, bond in scenario.bonds.items()
-            if self._belongs(group, outermost, bond.effort, bond.flow)
-        }
-        notes = scenario.inserted
-        inserted |= {_relocate_path(c.target, paths): notes[c.target] for c in kept if c.target in notes}
-        moved = [
-            replace(
-                each, source=_relocate_path(each.source, paths), target=_relocate_path(each.target, paths)
-            )
-            for each in kept
-        ]
-        made = Scenario(
-            models, moved, scenario.inputs if outermost else (), scenario.outputs if outermost else (),
-            self._record(paths) if outermost else ("*",), bonds, inserted=inserted,
-        )  # fmt: skip
-        return self.composite.with_changes(scenario=made, step=step, **self.how(group, tuple(models)))
-
-    def paths(self, group: LevelGroup, before: str = "") -> Iterator[tuple[str, str]]:
-        """Yield simulators with their paths as seen from a level."""
-        for member in group.members:
-            if isinstance(member, LevelGroup):
-                yield from self.paths(member, f"{before}{self.names[member]}.")
-            else:
-                yield member, before + member
-
-    @staticmethod
-    def _belongs(group: LevelGroup, outermost: bool, *ends: str) -> bool:
-        """Return whether a level is the lowest one with both ends of a connection."""
-        if any("." not in end for end in ends):
-            return outermost  # a port of the scenario itself
-        owners, places = {end.partition(".")[0] for end in ends}, group.places()
-        if not owners <= places.keys():
-            return False
-        inside = {group.members[places[owner]] for owner in owners}
-        return len(inside) > 1 or isinstance(inside.pop(), str)
-
-    def _record(self, paths: Mapping[str, str]) -> tuple[str, ...]:
-        found: dict[str, None] = {}
-        for pattern in self.composite.scenario.record:
-            head, dot, rest = pattern.partition(".")
-            meant = [path for name, path in paths.items() if fnmatchcase(name, head)] if dot else []
-            if head == "*" or not meant or all("." not in path for path in meant):
-                found[pattern] = None
-            else:
-                found |= dict.fromkeys(f"{path}.{rest}" for path in meant)
-        return tuple(found)
+        return [models[number] for number in found]
 
 
-def _relocate_path(path: str, paths: Mapping[str, str]) -> str:
-    owner, dot, port = path.partition(".")
-    return f"{paths.get(owner, owner)}{dot}{port}"
+def _given_order(order: Any, group: LevelGroup, models: tuple[str, ...]) -> Any:
+    """Return an order that was given, for a level: a group comes where its first member came."""
+    if order == "auto":
+        return order
+    ranks = {name: rank for rank, each in enumerate(order_groups(order)) for name in each}
+    place = group.places()
+    first = [min(ranks[name] for name, at in place.items() if at == number) for number in range(len(models))]
+    found: dict[int, list[str]] = {}
+    for model, rank in zip(models, first, strict=True):
+        found.setdefault(rank, []).append(model)
+    return [each[0] if len(each) == 1 else each for _, each in sorted(found.items())]
 
 
 def _level_names(scenario: Scenario, tree: LevelGroup) -> dict[LevelGroup, str]:
@@ -188,10 +249,8 @@ def _level_names(scenario: Scenario, tree: LevelGroup) -> dict[LevelGroup, str]:
         name = "_".join(members) if len(members) <= 3 else f"{members[0]}_to_{members[-1]}"
         if len(name) > LONG:
             name = f"cluster_{number}"
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        found[group] = name
+        found[group] = free_name(name, taken)
+        taken.add(found[group])
     return found
 
 

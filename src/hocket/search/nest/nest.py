@@ -15,20 +15,20 @@ from hocket.analysis.bond_energy import balanced_leaves
 from hocket.errors import Fault, ScenarioError
 from hocket.files.experiments import ExperimentLike, as_experiment
 from hocket.model.arguments import expect_call, is_positive
-from hocket.model.clock import Duration, format_duration, seconds
+from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import Composite, levels
 from hocket.model.experiment import Experiment
-from hocket.search.nest.algorithm_variants import (
+from hocket.search.nest.candidates import CandidateJudge
+from hocket.search.nest.clusters import dendrogram
+from hocket.search.nest.hierarchy import (
     AS_IT_IS,
+    LevelGroup,
     explicit_orchestrator,
     explicit_variants,
     iterative_variants,
 )
-from hocket.search.nest.candidates import CandidateJudge
-from hocket.search.nest.clusters import dendrogram
-from hocket.search.nest.hierarchy import LevelGroup
 from hocket.search.nest.nesting_summary import Nesting
-from hocket.search.nest.step_search import NEAR, WAYS, Comparison, StepSearch, trees_of
+from hocket.search.nest.step_search import NEAR, WAYS, Comparison, trees_of
 from hocket.simulators.constraint import Coupler
 
 RUN = 250
@@ -54,7 +54,7 @@ def nest(
     looked for, without one the least error for `work` times the exchanges of now. `keep` leaves the
     algorithm as it is. `progress` is called with how many couplings were read, and of how many about.
     """
-    experiment = _read_nestable(what, stop)
+    experiment = as_experiment(what, stop=stop, done="nested")
     expect_call("progress", progress, "two numbers: done, of about")
     _check_nestable(experiment.composite, tolerance, work)
     span, notes = _span(experiment)
@@ -64,7 +64,7 @@ def nest(
     trees = trees_of(judge)
     if progress:
         judge.progress = _progress_reporter(progress, trees, keep)
-    found = Comparison(judge, StepSearch(judge), trees, tolerance, work)
+    found = Comparison(judge, trees, tolerance, work)
     tried = [AS_IT_IS, *(() if keep else explicit_variants(experiment.composite))]
     more = [] if keep else list(iterative_variants(experiment.composite))
     flats, proposals = found.compare(tried, more)
@@ -89,17 +89,6 @@ def _progress_reporter(
     several = 1 if keep else 1 + WAYS
     expected = 10 + 10 * several * len(trees)
     return lambda done: progress(done, max(expected, done))
-
-
-def _read_nestable(what: ExperimentLike, stop: Duration | None) -> Experiment:
-    experiment = as_experiment(what, done="nested")
-    try:
-        end = experiment.stop if stop is None else seconds(stop)
-    except ValueError as error:
-        raise ScenarioError(str(error), "stop") from None
-    if end is not None and end - experiment.start < experiment.composite.step:
-        raise ScenarioError(f"there is no step before the stop at {format_duration(end)}", "stop")
-    return replace(experiment, stop=end)
 
 
 def _check_nestable(composite: Composite, tolerance: float | None, work: float) -> None:
@@ -150,6 +139,9 @@ def _span(experiment: Experiment) -> tuple[Fraction, tuple[str, ...]]:
     if experiment.stop is None:
         return RUN * step, (f"without a stop, a run of {format_duration(RUN * step)} is judged",)
     span = experiment.stop - experiment.start
+    if span < step:
+        when = format_duration(experiment.stop)
+        raise ScenarioError(f"there is no step before the stop at {when}", "stop")
     if span > LONGEST * step:
         shown = LONGEST * step
         return shown, (f"of {format_duration(span)}, the first {format_duration(shown)} are judged",)

@@ -16,11 +16,10 @@ import numpy as np
 
 from hocket.files.plotting import BLUE, GREY, RED, import_extra, new_figure, save_figure, set_axes_title
 from hocket.model.composite import Composite
-from hocket.search.nest.algorithm_variants import AS_IT_IS
 from hocket.search.nest.candidates import Candidate
 from hocket.search.nest.clusters import Merge, natural_clusters, partition_tree
 from hocket.search.nest.connection_strengths import Strengths
-from hocket.search.nest.hierarchy import LevelGroup
+from hocket.search.nest.hierarchy import AS_IT_IS, LevelGroup
 from hocket.search.nest.step_search import NEAR, WORTH
 
 if TYPE_CHECKING:

@@ -28,9 +28,8 @@ from hocket.model.protocols import Array
 from hocket.planning.cost import Work
 from hocket.planning.parameters import FINE, leaves, with_cold_starts, with_step
 from hocket.search.case import Case
-from hocket.search.tune.choices import apply_choices
 from hocket.search.tune.objectives import Objective, evaluate_objectives, failure
-from hocket.search.tune.space import Point, Space
+from hocket.search.tune.space import Point, Space, apply_choices
 from hocket.simulators.state_space import StateSpace
 
 RESCALED = ("rho", "delta", "step")

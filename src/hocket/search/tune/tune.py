@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
-from hocket.files.experiments import ExperimentLike, as_experiment
+from hocket.files.experiments import ExperimentLike, as_experiment, check_times
 from hocket.model.arguments import expect, expect_call, expect_folder, is_whole
-from hocket.model.clock import Duration, format_duration, seconds
+from hocket.model.clock import Duration
 from hocket.model.composite import Composite
 from hocket.model.scenario import Connections
 from hocket.planning.planner import plan_tree
-from hocket.search.tune.choices import apply_choices, default_space, near_now
 from hocket.search.tune.evaluation_pool import Journal, Workers, search_identity
 from hocket.search.tune.genetic import FEW, FEWER, all_points, genetic_search
 from hocket.search.tune.objectives import (
@@ -30,7 +28,7 @@ from hocket.search.tune.objectives import (
     work_now,
 )
 from hocket.search.tune.point_judge import Numbers, PointJudge
-from hocket.search.tune.space import Point, Space, parse_space
+from hocket.search.tune.space import Point, Space, apply_choices, default_space, near_now, parse_space
 from hocket.search.tune.tuning_result import TuningResult
 
 How: TypeAlias = Literal["auto", "all", "genetic"]
@@ -86,12 +84,10 @@ def tune(
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: done, of all")
     expect_call("early", early, "the answer so far")
-    experiment = as_experiment(what, connections, done="tuned")
-    composite = experiment.composite
+    experiment = as_experiment(what, connections, start=start, stop=stop, done="tuned")
+    composite, begins, ends = experiment.composite, experiment.start, experiment.stop
     _ = plan_tree(composite)  # raises with all faults of the scenario
-    ends, begins = _times(
-        experiment.stop if stop is None else stop, experiment.start if start is None else start
-    )
+    check_times(experiment)
     span = None if ends is None else ends - begins
     count, wanted = choose_objectives(composite, goals, limits, span, begins)
     chosen = _space(
@@ -152,21 +148,6 @@ def _check_tune_arguments(over: object, goals: object, limits: object) -> None:
     expect(goals is None or names, "goals", goals, 'a list of names: ["error", "work"]')
     fits = isinstance(limits, Mapping) and all(isinstance(name, str) for name in limits)
     expect(limits is None or fits, "limits", limits, 'finite numbers by name: {"rho": 1.0}')
-
-
-def _times(stop: Duration | None, start: Duration) -> tuple[Fraction | None, Fraction]:
-    """Return when the run stops and starts; raises ScenarioError."""
-    where = "start"
-    try:
-        begins, where = seconds(start), "stop"
-        ends = None if stop is None else seconds(stop)
-    except ValueError as error:
-        raise ScenarioError(str(error), where) from None
-    if ends is not None and ends <= begins:
-        raise ScenarioError(
-            f"the run stops at {format_duration(ends)} and starts at {format_duration(begins)}", "stop"
-        )
-    return ends, begins
 
 
 def _space(composite: Composite, over: Mapping[str, str], rotations: bool) -> Space:

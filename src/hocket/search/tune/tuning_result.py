@@ -28,7 +28,6 @@ from hocket.model.protocols import Array
 from hocket.planning.parameters import leaves
 from hocket.planning.planner import plan_tree
 from hocket.search.case import Case
-from hocket.search.tune.choices import apply_choices
 from hocket.search.tune.objectives import (
     Objective,
     counted_outputs,
@@ -37,7 +36,7 @@ from hocket.search.tune.objectives import (
     with_shorter_steps,
 )
 from hocket.search.tune.point_judge import Numbers
-from hocket.search.tune.space import Point, Space
+from hocket.search.tune.space import Point, Space, apply_choices
 from hocket.simulators.sources import Csv, Function, Table
 from hocket.simulators.state_space import StateSpace
 

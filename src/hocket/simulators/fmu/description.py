@@ -10,7 +10,7 @@ import contextlib
 import importlib
 import math
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,16 @@ from xml.etree.ElementTree import Element, ElementTree
 
 from hocket.errors import Fault, FileError, ScenarioError
 from hocket.simulators.fmu.description_xml import read_essentials, repair_description
-from hocket.simulators.fmu.variables import BASES, FLOATS, WHOLE, Description, FmuInterface, FmuVariable, Unit
+from hocket.simulators.fmu.variables import (
+    BASES,
+    FLOATS,
+    PORT_TYPES,
+    VALUE_PARSERS,
+    Description,
+    FmuInterface,
+    FmuVariable,
+    NamedUnit,
+)
 
 _read: dict[str, tuple[tuple[int, int], Description]] = {}
 
@@ -168,9 +177,9 @@ class _DescriptionReader:
             directional=says("providesDirectionalDerivative") or says("providesDirectionalDerivatives"),
             adjoint=found.providesAdjointDerivatives,
             variable_step=says("canHandleVariableCommunicationStepSize") or kind == "ModelExchange",
-            fixed_step=self.value(kind, "fixedInternalStepSize", told.get("fixedInternalStepSize"), float),
+            fixed_step=self.value(kind, "fixedInternalStepSize", told.get("fixedInternalStepSize"), "real"),
             interpolates_inputs=says("canInterpolateInputs"),
-            output_derivatives=self.value(kind, "maxOutputDerivativeOrder", order, int),
+            output_derivatives=self.value(kind, "maxOutputDerivativeOrder", order, "integer"),
             event_mode=says("hasEventMode"),
             early_return=says("mightReturnEarlyFromDoStep"),
             intermediate_update=says("providesIntermediateUpdate"),
@@ -213,12 +222,12 @@ class _DescriptionReader:
             text = inner.get(name)
             return getattr(declared, name) if text is None and declared is not None else text
 
-        def declared_number(name: str, kinds: Collection[str], parse: Callable[[str], Any]) -> Any:
+        def declared_number(name: str, kinds: Collection[str]) -> Any:
             text = declared_attribute(name) if kind in kinds else None
-            return self.value(found.name, name, text, parse)
+            return self.value(found.name, name, text, kind)
 
-        parse = _PARSERS.get(kind, str)
         start = self.start(found.name, kind, inner, found.shape)
+        bounded = PORT_TYPES.keys() - {"boolean"}
         return FmuVariable(
             name=found.name,
             reference=found.valueReference,
@@ -228,9 +237,9 @@ class _DescriptionReader:
             initial=self.initial(found, inner, start),
             start=start,
             unit=(declared_attribute("unit") if kind in FLOATS else "") or "",
-            minimum=declared_number("min", _BOUNDED, parse),
-            maximum=declared_number("max", _BOUNDED, parse),
-            nominal=declared_number("nominal", FLOATS, float),
+            minimum=declared_number("min", bounded),
+            maximum=declared_number("max", bounded),
+            nominal=declared_number("nominal", FLOATS),
             items={} if declared is None or kind != "enumeration" else self.items(declared),
             dimensions=tuple(d.start if d.variable is None else d.variable.name for d in found.dimensions),
             about=found.description or "",
@@ -250,21 +259,20 @@ class _DescriptionReader:
 
     def items(self, declared: Any) -> dict[str, int]:
         return {
-            item.name: self.value(declared.name, f"item {item.name}", item.value, int)
+            item.name: self.value(declared.name, f"item {item.name}", item.value, "integer")
             for item in declared.items
             if item.value is not None
         }
 
     def start(self, name: str, kind: str, inner: Element, shape: tuple[int, ...]) -> Any:
         """Return the start value; of an array a flat tuple, one value for all elements or one for each."""
-        parse = _PARSERS.get(kind, str)
         text = inner.get("start")
         texts = None if text is None else text.split() if shape else [text]
         if self.version == "3.0" and kind in ("string", "binary"):
             texts = [element.get("value", "") for element in inner.findall("Start")] or None
         if texts is None or kind == "clock":
             return None
-        values = tuple(self.value(name, "start", text, parse) for text in texts)
+        values = tuple(self.value(name, "start", text, kind) for text in texts)
         if not shape:
             return values[0] if values else None
         if len(values) not in (1, math.prod(shape)):
@@ -273,14 +281,14 @@ class _DescriptionReader:
             return None
         return values
 
-    def value(self, name: str, role: str, text: str | None, parse: Callable[[str], Any]) -> Any:
+    def value(self, name: str, role: str, text: str | None, kind: str) -> Any:
         if text is None:
             return None
+        parse, expected = VALUE_PARSERS[kind]
         try:
             return parse(text)
         except ValueError:
-            what = f"`{role}` of `{name}` is `{text}`"
-            self.faults.append(Fault(what, self.where, _EXPECTED.get(parse, "")))
+            self.faults.append(Fault(f"`{role}` of `{name}` is `{text}`", self.where, expected))
             return None
 
 
@@ -293,41 +301,8 @@ def _unknowns(unknowns: Iterable[Any]) -> dict[str, tuple[str, ...] | None]:
     }
 
 
-def _unit(unit: Any) -> Unit:
+def _unit(unit: Any) -> NamedUnit:
     base = unit.baseUnit
     if base is None:
-        return Unit()
-    return Unit(base.factor, base.offset, tuple(getattr(base, name) for name in BASES))
-
-
-def _parse_whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        number = float(text)
-        if not number.is_integer():
-            raise
-        return int(number)
-
-
-def _parse_boolean(text: str) -> bool:
-    if text.strip() not in ("true", "false", "1", "0"):
-        raise ValueError
-    return text.strip() in ("true", "1")
-
-
-_PARSERS: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys(FLOATS, float),
-    **dict.fromkeys((*WHOLE, "enumeration"), _parse_whole),
-    "boolean": _parse_boolean,
-    "binary": bytes.fromhex,
-}
-"""Of what is not text."""
-_BOUNDED = (*FLOATS, *WHOLE, "enumeration")
-_EXPECTED: dict[Callable[[str], Any], str] = {
-    float: "a number",
-    _parse_whole: "a whole number",
-    int: "a whole number",
-    _parse_boolean: "true or false",
-    bytes.fromhex: "hexadecimal digits",
-}
+        return NamedUnit(unit.name)
+    return NamedUnit(unit.name, tuple(getattr(base, name) for name in BASES), base.factor, base.offset)

@@ -17,7 +17,7 @@ import numpy as np
 import hocket._native as _native
 from hocket.errors import SimulatorError
 from hocket.model.protocols import Array
-from hocket.simulators.fmu.ports import ValueGroup, element_ranges, group_calls
+from hocket.simulators.fmu.ports import VariableRanges, element_ranges, group_calls
 from hocket.simulators.fmu.values import Setting
 from hocket.simulators.fmu.variables import FmuVariable
 from hocket.simulators.methods import TABLEAUX, Tableau
@@ -30,7 +30,7 @@ ELSEWHERE = ("adaptive", "cvode")
 """The methods whose steps are made in Python."""
 
 
-def state_ranges(model: Fmu) -> tuple[tuple[FmuVariable, range], ...]:
+def state_ranges(model: Fmu) -> VariableRanges:
     """Return the states, each with the numbers of its elements."""
     description = model.description
     states = [description.by_name[state] for state, _ in description.states]
@@ -47,13 +47,13 @@ def exchange_setup(model: Fmu) -> _native.ExchangeSetup:
     method = "euler" if model.method in ELSEWHERE and count == 0 else model.method
     tableau = Tableau(0, (), (), ()) if method in ELSEWHERE else TABLEAUX.get(method, TABLEAUX["heun"])
     inputs = model.port_layout.input_ranges
-    moving = [each for each in inputs if each[0].moves]
+    moving = tuple(each for each in inputs if each[0].moves)
     return _native.ExchangeSetup(
         states=count,
         indicators=model.description.event_indicators,
         completed_step=model.interface_used.completed_step,
         all_move=len(moving) == len(inputs),
-        moving=_encode_groups(group_calls(model.description, moving)),
+        moving=_encode_groups(model, moving),
         a=[weight for row in tableau.a for weight in row],
         b=list(tableau.b),
         c=list(tableau.c),
@@ -238,12 +238,12 @@ def driver_setup(model: Fmu, name: str) -> _native.FmuSetup:
         interpolates=used.interpolates_inputs,
         inputs=len(model.inputs),
         outputs=len(model.outputs),
-        set=_encode_groups(faces.input_groups),
-        get=_encode_groups(faces.output_groups),
+        set=_encode_groups(model, faces.input_ranges),
+        get=_encode_groups(model, faces.output_ranges),
         continuous=followed,
         discrete=[n for variable, places in faces.input_ranges if not variable.moves for n in places],
-        texts_in=_texts(faces.text_input_groups),
-        texts_out=_texts(faces.text_output_groups),
+        texts_in=_encode_texts(faces.text_inputs),
+        texts_out=_encode_texts(faces.text_outputs),
         exchange=exchange_setup(model) if model.exchange else None,
     )
 
@@ -257,21 +257,15 @@ def _resources(model: Fmu) -> str:
     return f"{resources}/" if model.description.major == 3 else resources.as_uri()
 
 
-def _encode_groups(groups: tuple[ValueGroup, ...]) -> list[_native.VariableGroup]:
+def _encode_groups(model: Fmu, ranges: VariableRanges) -> list[_native.VariableGroup]:
     return [
         _native.VariableGroup(type=_CODES[group.type], references=group.references, places=group.places)
-        for group in groups
+        for group in group_calls(model.description, ranges)
     ]
 
 
-def _texts(groups: tuple[ValueGroup, ...]) -> list[_native.TextVariable]:
-    """Return the texts in the order of their ports."""
-    placed = {
-        place: _native.TextVariable(reference=reference, binary=group.type == "binary")
-        for group in groups
-        for reference, place in zip(group.references, group.places, strict=True)
-    }
-    return [placed[place] for place in sorted(placed)]
+def _encode_texts(texts: tuple[FmuVariable, ...]) -> list[_native.TextVariable]:
+    return [_native.TextVariable(reference=v.reference, binary=v.type == "binary") for v in texts]
 
 
 def contiguous_array(u: Array) -> Array:

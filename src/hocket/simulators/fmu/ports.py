@@ -1,7 +1,7 @@
 """Variables become ports: inputs, outputs and what else is observed, arrays element by element.
 
 In:  a Description, the sizes of its arrays, the names to observe
-Out: PortLayout: the ports, and the calls that set and get their values
+Out: PortLayout: the ports, and the variables behind them; the calls that set and get values
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from hocket.errors import Fault, Place, list_names, raise_faults, suggest_nearest
 from hocket.model.ports import Port
 from hocket.model.units import define_unit, difference
 from hocket.simulators.fmu.variables import Description, FmuVariable, element_name
 
+VariableRanges: TypeAlias = tuple[tuple[FmuVariable, range], ...]
+"""Variables, each with the numbers of its elements in all of them."""
 AT_MOST = 1_000_000
 """Ports of one FMU."""
 
@@ -30,24 +32,20 @@ class ValueGroup:
     """The type whose function is called; for the items of FMI 1 and 2 that is "integer"."""
     references: tuple[int, ...]
     places: tuple[int, ...]
-    """The number of the port, or text, of each value; an array has as many values as elements."""
+    """The number of the port of each value; an array has as many values as elements."""
 
 
 @dataclass(frozen=True, slots=True)
 class PortLayout:
     """What an FMU shows. Texts are strings and binaries, beside the numbers."""
 
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
-    input_groups: tuple[ValueGroup, ...]
-    output_groups: tuple[ValueGroup, ...]
-    texts: tuple[tuple[str, ...], tuple[str, ...]]
-    """The names of those that go in, and of those that come out."""
-    text_input_groups: tuple[ValueGroup, ...]
-    text_output_groups: tuple[ValueGroup, ...]
-    input_ranges: tuple[tuple[FmuVariable, range], ...] = ()
+    inputs: tuple[Port, ...] = ()
+    outputs: tuple[Port, ...] = ()
+    input_ranges: VariableRanges = ()
     """The numeric inputs, each with the numbers of its ports."""
-    output_ranges: tuple[tuple[FmuVariable, range], ...] = ()
+    output_ranges: VariableRanges = ()
+    text_inputs: tuple[FmuVariable, ...] = ()
+    text_outputs: tuple[FmuVariable, ...] = ()
 
     def with_starts(self, starts: Mapping[str, float]) -> PortLayout:
         """Return the same faces, inputs starting at other values."""
@@ -105,14 +103,13 @@ def _layout_ports(
     count = sum(math.prod(shape(variable, sizes)) for variable in (*inputs, *outputs))
     if count > AT_MOST:
         faults.append(Fault(f"it has {count:,} ports", "", f"at most {AT_MOST:,}", "smaller arrays"))
-        return _NOTHING, tuple(faults)
+        return PortLayout(), tuple(faults)
     for name, unit in description.units.items():
-        if unit.exponents is not None:
+        if unit.exponents:
             define_unit(name, unit.base, unit.factor, unit.offset)
     reacts = _feedthrough(description, sizes, inputs)
     numbers_in, texts_in = _split(inputs)
     numbers_out, texts_out = _split(outputs)
-    ranges_in, ranges_out = element_ranges(numbers_in, sizes), element_ranges(numbers_out, sizes)
     found = PortLayout(
         tuple(port for variable in numbers_in for port in _ports(variable, sizes, with_start=True)),
         tuple(
@@ -120,13 +117,10 @@ def _layout_ports(
             for variable in numbers_out
             for port in _ports(variable, sizes)
         ),
-        group_calls(description, ranges_in),
-        group_calls(description, ranges_out),
-        (_names(texts_in, sizes), _names(texts_out, sizes)),
-        group_calls(description, element_ranges(texts_in, sizes)),
-        group_calls(description, element_ranges(texts_out, sizes)),
-        ranges_in,
-        ranges_out,
+        element_ranges(numbers_in, sizes),
+        element_ranges(numbers_out, sizes),
+        texts_in,
+        texts_out,
     )
     for role, ports in (("inputs", found.inputs), ("outputs", found.outputs)):
         names = [port.name for port in ports]
@@ -135,9 +129,6 @@ def _layout_ports(
             what = f"two {role} are named {list_names(twice, 8)}"
             faults.append(Fault(what, "", "", "an array and a variable named as its element"))
     return found, tuple(faults)
-
-
-_NOTHING = PortLayout((), (), (), (), ((), ()), (), ())
 
 
 def _observed_variables(
@@ -162,34 +153,26 @@ def _observed_variables(
     return found, faults
 
 
-def _split(variables: list[FmuVariable]) -> tuple[list[FmuVariable], list[FmuVariable]]:
+def _split(variables: list[FmuVariable]) -> tuple[list[FmuVariable], tuple[FmuVariable, ...]]:
     """Return the numbers and the texts; clocks are neither, and arrays of texts are not exchanged."""
     numbers = [variable for variable in variables if variable.numeric]
-    texts = [v for v in variables if v.type in ("string", "binary") and not v.dimensions]
-    return numbers, texts
+    return numbers, tuple(v for v in variables if v.type in ("string", "binary") and not v.dimensions)
 
 
 def _ports(variable: FmuVariable, sizes: Mapping[str, int], with_start: bool = False) -> Iterable[Port]:
-    of = shape(variable, sizes)
-    values = start_values(variable, of) if with_start else None
+    values = start_values(variable, shape(variable, sizes)) if with_start else None
     kind, unit = variable.port_type, difference(variable.unit) if variable.relative else variable.unit
     held = kind == "real" and not variable.moves
-    for number, index in enumerate(indices(of)):
+    for number, name in enumerate(element_names(variable, sizes)):
         start = None if values is None else float(values[number])
-        yield Port(element_name(variable.name, index), unit, start, (), kind, held)
+        yield Port(name, unit, start, (), kind, held)
 
 
-def _names(variables: list[FmuVariable], sizes: Mapping[str, int]) -> tuple[str, ...]:
-    return tuple(
-        element_name(variable.name, index)
-        for variable in variables
-        for index in indices(shape(variable, sizes))
-    )
+def element_names(variable: FmuVariable, sizes: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(element_name(variable.name, index) for index in indices(shape(variable, sizes)))
 
 
-def element_ranges(
-    variables: list[FmuVariable], sizes: Mapping[str, int]
-) -> tuple[tuple[FmuVariable, range], ...]:
+def element_ranges(variables: list[FmuVariable], sizes: Mapping[str, int]) -> VariableRanges:
     """Return variables, each with the numbers of its elements in all of them."""
     counts = [math.prod(shape(variable, sizes)) for variable in variables]
     ends = itertools.accumulate(counts)
@@ -199,9 +182,7 @@ def element_ranges(
     )
 
 
-def group_calls(
-    description: Description, ranges: Iterable[tuple[FmuVariable, range]]
-) -> tuple[ValueGroup, ...]:
+def group_calls(description: Description, ranges: VariableRanges) -> tuple[ValueGroup, ...]:
     """Return one group per type, in the order the types come first."""
     calls: dict[str, tuple[list[int], list[int]]] = {}
     for variable, places in ranges:
@@ -215,7 +196,7 @@ def _feedthrough(
     description: Description, sizes: Mapping[str, int], inputs: list[FmuVariable]
 ) -> Callable[[FmuVariable], tuple[str, ...]]:
     """Return what tells the inputs with direct feedthrough to a variable; where none is declared, all."""
-    elements = {v.name: _names([v], sizes) for v in inputs if v.numeric}
+    elements = {v.name: element_names(v, sizes) for v in inputs if v.numeric}
     every = tuple(itertools.chain.from_iterable(elements.values()))
     known = description.by_name
 

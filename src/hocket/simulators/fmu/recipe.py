@@ -181,7 +181,9 @@ class Fmu(Recipe):
     @property
     def texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of the strings and binaries that go in, and of those that come out."""
-        return self.port_layout.texts
+        layout = self.port_layout
+        inputs, outputs = ([v.name for v in side] for side in (layout.text_inputs, layout.text_outputs))
+        return tuple(inputs), tuple(outputs)
 
     @property
     def exchange(self) -> bool:

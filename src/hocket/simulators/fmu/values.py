@@ -7,7 +7,6 @@ Out: Settings, ready to be set by type; or every fault at once
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
@@ -16,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from hocket.errors import Fault, Place, raise_faults, suggest_nearest
-from hocket.simulators.fmu.ports import indices, shape, start_values
+from hocket.simulators.fmu.ports import element_names, indices, shape, start_values
 from hocket.simulators.fmu.variables import (
     FLOATS,
     WHOLE,
@@ -113,10 +112,10 @@ def check_settings(description: Description, parameters: Mapping[str, Any], wher
             sizes[variable.name] = values[0]
     raise_faults(replace(fault, place=replace(fault.place, detail=where)) for fault in faults)
     starts = {
-        element_name(one.variable.name, index): float(value)
+        name: float(value)
         for one, values in held.values()
         if one.variable.causality == "input" and one.variable.numeric
-        for index, value in zip(indices(shape(one.variable, sizes)), values, strict=True)
+        for name, value in zip(element_names(one.variable, sizes), values, strict=True)
     }
     return Settings(_calls(held), sizes, starts, whole)
 
@@ -135,11 +134,10 @@ def _resolve_name(
         array = known[base]
         yield _GivenValue(name, known[array.alias_of] if array.alias_of else array, index, value)
         return
-    if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes)):
-        found = {place for array, place in map(split_element, known) if place and array == name}
-        if found:
-            yield from _resolve_scalars(name, value, found, known, faults)
-            return
+    several = isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))
+    if several and (found := description.element_variables.get(name)):
+        yield from _resolve_scalars(name, value, found, faults)
+        return
     candidates = [variable.name for variable in description.variables if variable.settable]
     hint = suggest_nearest(name, candidates)
     faults.append(
@@ -148,23 +146,21 @@ def _resolve_name(
 
 
 def _resolve_scalars(
-    name: str, value: Any, found: set[tuple[int, ...]], known: Mapping[str, FmuVariable], faults: list[Fault]
+    name: str, value: Any, found: Mapping[tuple[int, ...], FmuVariable], faults: list[Fault]
 ) -> Iterator[_GivenValue]:
     """Yield the variables `x[1]`, `x[2]` ... that a list for `x` sets."""
     sizes = tuple(max(index[axis] for index in found) for axis in range(len(next(iter(found)))))
-    names = {re.sub(r"\s", "", text): text for text in known}
     try:
         values = _flatten_shape(name, value, sizes)
     except _UnfitValueError as wrong:
         faults.append(replace(wrong.fault, place=Place(key=name)))
         return
     for index, entry in zip(indices(sizes), values, strict=True):
-        text = names.get(re.sub(r"\s", "", element_name(name, index)))
-        if text is None:
+        if index in found:
+            yield _GivenValue(found[index].name, found[index], None, entry)
+        else:
             what = f"there is no variable `{element_name(name, index)}`"
             faults.append(Fault(what, Place(key=name)))
-        else:
-            yield _GivenValue(text, known[text], None, entry)
 
 
 def _refusal_reason(variable: FmuVariable) -> str:
@@ -190,10 +186,8 @@ def _variable_values(
     if wholes:
         value = wholes[-1].value
         raw = _flatten_shape(variable.name, value, of) if variable.dimensions else [value]
-        values = [
-            _convert_value(variable, value, element_name(variable.name, index))
-            for value, index in zip(raw, indices(of), strict=True)
-        ]
+        names = element_names(variable, sizes)
+        values = [_convert_value(variable, value, name) for value, name in zip(raw, names, strict=True)]
     else:
         starts = start_values(variable, of)
         if starts is None:
@@ -278,15 +272,11 @@ def _convert_whole(variable: FmuVariable, value: Any, name: str) -> int:
     if isinstance(value, bool) or not integral:
         raise _UnfitValueError(f"`{name}` is {value!r:.60}", "a whole number")
     number = int(value)
-    low, high = _range(variable.type)
-    if not low <= number <= high:
-        raise _UnfitValueError(f"`{name}` is {number}", f"{low} to {high}, as {variable.type} holds")
+    held = np.iinfo("int32" if variable.type == "integer" else variable.type)
+    if not held.min <= number <= held.max:
+        expected = f"{held.min} to {held.max}, as {variable.type} holds"
+        raise _UnfitValueError(f"`{name}` is {number}", expected)
     return number
-
-
-def _range(kind: str) -> tuple[int, int]:
-    bits = 32 if kind == "integer" else int(kind.lstrip("uint"))
-    return (0, 2**bits - 1) if kind.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def _convert_item(variable: FmuVariable, value: Any, name: str) -> int:

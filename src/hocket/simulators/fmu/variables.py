@@ -1,4 +1,4 @@
-"""What an FMU declares: variables, interfaces, units; and the names of the elements of arrays.
+"""What an FMU declares: variables, interfaces, units; the types of values, the names of array elements.
 
 In:  what a model description says
 Out: frozen data
@@ -7,7 +7,7 @@ Out: frozen data
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -43,6 +43,39 @@ WHOLE = ("integer", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int6
 """The types of whole numbers; "integer" is that of FMI 1 and 2."""
 FLOATS = ("real", "float32")
 """The types of reals; "real" is 64 bits wide, in FMI 3 too."""
+PORT_TYPES: dict[str, PortType] = {
+    **dict.fromkeys(FLOATS, "real"),
+    **dict.fromkeys(WHOLE, "integer"),
+    "boolean": "boolean",
+    "enumeration": "enumeration",
+}
+"""What ports of numeric types are called."""
+
+
+def parse_boolean(text: str) -> bool:
+    """Return a truth as FMI and SSP write it; raises ValueError."""
+    words = ("false", "0", "true", "1")
+    return words.index(text.strip().lower()) > 1
+
+
+def _parse_whole(text: str) -> int:
+    """Return a whole number, which some tools write as `3.0`; raises ValueError."""
+    try:
+        return int(text)
+    except ValueError:
+        if not float(text).is_integer():
+            raise
+        return int(float(text))
+
+
+VALUE_PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
+    **dict.fromkeys(FLOATS, (float, "a number")),
+    **dict.fromkeys((*WHOLE, "enumeration"), (_parse_whole, "a whole number")),
+    "boolean": (parse_boolean, "true or false"),
+    "string": (str, "a text"),
+    "binary": (bytes.fromhex, "hexadecimal digits"),
+}
+"""By type: what reads a value, and what it expects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +127,7 @@ class FmuVariable:
     @property
     def port_type(self) -> PortType:
         """What a port of it is called; numeric variables only."""
-        if self.type in FLOATS:
-            return "real"
-        if self.type in WHOLE:
-            return "integer"
-        return "boolean" if self.type == "boolean" else "enumeration"
+        return PORT_TYPES[self.type]
 
     @property
     def settable(self) -> bool:
@@ -142,19 +171,21 @@ class FmuInterface:
 BASES = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """In base units: factor * value + offset."""
+@dataclass(frozen=True)
+class NamedUnit:
+    """A unit by name; base value = factor * value + offset, where it is defined."""
 
+    name: str
+    exponents: tuple[int, ...] = ()
+    """Of BASES; empty: known by its name alone."""
     factor: float = 1.0
     offset: float = 0.0
-    exponents: tuple[int, ...] | None = None
-    """Of BASES; None: not told."""
 
     @property
     def base(self) -> str:
-        powers = zip(BASES, self.exponents or (), strict=False)
-        return "*".join(f"{name}**{power}" for name, power in powers if power)
+        """The product of base units, as hocket writes it; `1` for none."""
+        powers = [f"{b}**{e}" if e != 1 else b for b, e in zip(BASES, self.exponents, strict=True) if e]
+        return " * ".join(powers) or "1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +214,7 @@ class Description:
     stop: float | None = None
     tolerance: float | None = None
     step: float | None = None
-    units: Mapping[str, Unit] = field(default_factory=dict)
+    units: Mapping[str, NamedUnit] = field(default_factory=dict)
     platforms: tuple[str, ...] = ()
     """The folders in `binaries`."""
     problems: tuple[str, ...] = ()
@@ -196,6 +227,16 @@ class Description:
     @cached_property
     def by_name(self) -> dict[str, FmuVariable]:
         return {variable.name: variable for variable in self.variables}
+
+    @cached_property
+    def element_variables(self) -> dict[str, dict[tuple[int, ...], FmuVariable]]:
+        """The arrays that are written as variables `x[1]`, `x[2]` ...: their elements by index."""
+        found: dict[str, dict[tuple[int, ...], FmuVariable]] = {}
+        for variable in self.variables:
+            array, index = split_element(variable.name)
+            if index:
+                found.setdefault(array, {})[index] = variable
+        return found
 
     @cached_property
     def sizes(self) -> dict[str, int]:

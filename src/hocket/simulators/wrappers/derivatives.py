@@ -21,8 +21,8 @@ from hocket.model.protocols import (
     Model,
     RollbackSimulator,
     Simulator,
-    can_roll_back,
     declared_energy,
+    provides,
 )
 from hocket.simulators.recipes import positive_duration
 from hocket.simulators.wrappers.emulation import (
@@ -148,7 +148,7 @@ class _BackwardSlopes(_SlopeSimulator):
         super().__init__(recipe)
         self.past: tuple[tuple[float, list[float]], ...] = ()
         """Time and outputs, the newest last."""
-        if can_roll_back(self.inner):
+        if provides(self.inner, RollbackSimulator):
             self.save, self.restore = self._save, self._restore
 
     def start(self, t: float) -> None:

@@ -20,10 +20,11 @@ from hocket.model.ports import Port
 from hocket.model.protocols import (
     Array,
     Capabilities,
+    InitialisationSimulator,
     Model,
     Simulator,
     declared_energy,
-    has_initialisation,
+    provides,
     step_of,
     text_ports,
 )
@@ -121,7 +122,7 @@ def probe_feedthrough(model: Model, h: float, t: float = 0.0, seed: int = 0) -> 
         simulator.start(t)
         u = np.array([[port.start or 0.0 for port in model.inputs]], dtype=float).reshape(1, -1)
         simulator.output(t, u)
-        if has_initialisation(simulator):
+        if provides(simulator, InitialisationSimulator):
             simulator.ready()
         _push_inputs(model, simulator, t, u, rng, moved)
         for steps in (1, 2, 4):

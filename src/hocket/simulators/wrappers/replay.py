@@ -19,11 +19,12 @@ from hocket.model.protocols import (
     Array,
     Capabilities,
     EarlyReturnSimulator,
+    InitialisationSimulator,
     Model,
+    OutputDerivativeSimulator,
     RunEndSimulator,
     Simulator,
-    has_initialisation,
-    has_output_derivatives,
+    provides,
     step_of,
 )
 from hocket.simulators.wrappers.emulation import Emulating, LiveWrapper, check_wrapped
@@ -89,9 +90,9 @@ class _ReplaySimulator(LiveWrapper):
         self.at = -1
         self.beginning = False
         """Inputs may still change the initial state."""
-        if has_initialisation(self.inner):
+        if provides(self.inner, InitialisationSimulator):
             self.ready = partial(self._record_call, "ready")
-        if has_output_derivatives(self.inner):
+        if provides(self.inner, OutputDerivativeSimulator):
             self.slope = lambda t, u: self.inner.slope(t, u)  # the one inside is another after a rollback
 
     def start(self, t: float) -> None:
@@ -144,7 +145,7 @@ class _ReplaySimulator(LiveWrapper):
     def _make_call(self, name: str, *arguments: Any) -> Any:
         if name == "start":
             self._hand_over_settings()
-            self.beginning = has_initialisation(self.inner)
+            self.beginning = provides(self.inner, InitialisationSimulator)
         elif name == "ready":
             self.beginning = False
         return getattr(self.inner, name)(*arguments)

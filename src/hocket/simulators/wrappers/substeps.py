@@ -21,9 +21,10 @@ from hocket.model.protocols import (
     Capabilities,
     InitialisationSimulator,
     Model,
+    RollbackSimulator,
     RunEndSimulator,
     Simulator,
-    can_roll_back,
+    provides,
     step_of,
 )
 from hocket.simulators.recipes import positive_duration
@@ -108,7 +109,7 @@ class _SubstepSimulator(LiveWrapper):
         """Sub-steps made since the start."""
         self.line: tuple[list[float], list[float], float, Array] | None = None
         """Outputs at the last two points; when the step began that led past its end, and its inputs."""
-        if can_roll_back(self.inner):
+        if provides(self.inner, RollbackSimulator):
             self.save, self.restore = self._save, self._restore
 
     def start(self, t: float) -> None:

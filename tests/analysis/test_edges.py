@@ -1,0 +1,168 @@
+"""Decisions at their edges: what counts as growing, as rounding, as a change that helps."""
+
+import math
+
+import numpy as np
+import pytest
+
+import hocket as hk
+from hocket.analysis import coupling_check
+from hocket.analysis.consistency import relative_consistency
+from hocket.analysis.defect_estimate import changed_model_doubts, connection_gaps
+from hocket.analysis.disturbance_transfer import Transfer, _refine_peak
+from hocket.analysis.measure import Outcome
+from hocket.analysis.recommended_change import CouplingChange, RecommendedChanges, best_change
+from hocket.analysis.run_error import _observed_order
+from hocket.analysis.stability import EDGE, MARGIN, IterationConvergence, Stability
+from hocket.analysis.stability_intervals import largest_modulus, stable_intervals
+from hocket.errors import ScenarioError
+from hocket.model.clock import seconds
+from hocket.model.experiment import Experiment
+from systems import FREE_LAG, LAG, LAG_AT_REST
+
+
+def change(rho, error=None, steps=1.0):
+    return CouplingChange("another", rho, error, steps)
+
+
+def test_a_change_that_leaves_a_free_body_on_the_circle_makes_it_stable():
+    """A free body has an eigenvalue of one, whatever the coupling."""
+    assert best_change([change(1.0)], 1.5, None) == change(1.0)
+    assert best_change([change(1.0 + 2.0 * EDGE)], 1.5, None) is None
+
+
+def test_a_stable_coupling_is_changed_only_for_an_error_that_is_known():
+    known, unknown = change(0.9, 0.001), change(0.9)
+    assert best_change([unknown], 0.9, 0.1) is None
+    assert best_change([unknown, known], 0.9, 0.1) == known
+
+
+@pytest.mark.parametrize(
+    ("best", "now", "said"),
+    [
+        (change(0.5), None, "another: spectral radius 0.5"),
+        (change(0.5), 0.2, "another: spectral radius 0.5"),
+        (change(0.5, 0.01), None, "another: spectral radius 0.5, predicted global error 1 % of peak"),
+        (
+            change(0.5, 0.01, 2.0),
+            0.2,
+            "another: spectral radius 0.5, predicted global error 1 % of peak instead of 20 %, "
+            "for 2 times the steps",
+        ),
+        (change(0.5, math.inf), 0.2, "another: spectral radius 0.5"),
+    ],
+)
+def test_what_is_said_of_a_change(best, now, said):
+    (line,) = RecommendedChanges((best,), best, now).verdict()
+    assert line == f"recommended change: {said}"
+
+
+def stability(rho, stable=False, **more):
+    return Stability(rho, stable, 1.0, (), (), **more)
+
+
+def test_a_verdict_on_exact_models_is_conclusive():
+    assert stability(0.5, True).conclusive
+    assert stability(0.5, True).outcome is Outcome.GOOD
+    assert stability(1.5).outcome is Outcome.BAD
+
+
+@pytest.mark.parametrize(
+    ("rho", "exact", "grows"),
+    [(1.5, None, False), (1.5, 1.0 + MARGIN, False), (1.5, 1.5, True), (1.5, 1.2, False), (1.01, 1.5, True)],
+)
+def test_what_grows_by_itself_grows_as_fast_as_the_exact_system(rho, exact, grows):
+    found = stability(rho, exact_rho=exact)
+    assert found.grows_by_itself is grows
+    assert found.outcome is (Outcome.GOOD if grows else Outcome.BAD)
+
+
+def test_motions_that_stand_still_are_eigenvalues_of_one():
+    values = np.array([-1.0, 1.0, 0.5, 1.0])
+    assert largest_modulus(values, 2) == 1.0
+    assert largest_modulus(values[1:], 2) == 0.5
+    assert largest_modulus(values[1:], 1) == 1.0
+    assert largest_modulus(values[1:]) == 1.0
+    assert largest_modulus(np.array([1.0 + 2.0 * EDGE, 0.5]), 1) == 1.0 + 2.0 * EDGE
+
+
+@pytest.mark.parametrize(("low", "high"), [(1.0, 1.0), (2.0, 1.0), (0.0, math.inf)])
+def test_a_parameter_goes_upwards(low, high):
+    with pytest.raises(ScenarioError, match=f"cannot go from {low:g} to {high:g}"):
+        stable_intervals(lambda _: 0.5, low, high)
+
+
+def test_differences_are_rounding_in_relation_to_values():
+    ones = np.ones(5)
+    assert _observed_order(1e-6 * ones, 5e-7 * ones, 1e6 * ones) is None
+    assert _observed_order(1e-9 * ones, 2.5e-10 * ones, 1e-6 * ones) == pytest.approx(2.0)
+    assert _observed_order(1e-6 * ones, 5e-7 * ones, ones) == pytest.approx(1.0)
+
+
+def test_what_cannot_be_computed_is_said():
+    coupling = coupling_check.Coupling(None, None, {}, advise=False, robust=None)
+    assert coupling.guard("radius", lambda: np.linalg.inv(np.zeros((1, 1)))) is None
+    assert coupling.guard("size", lambda: math.exp(1e9)) is None
+    assert coupling.failed == [
+        "radius: its numbers are too large or too small (Singular matrix)",
+        "size: its numbers are too large or too small (math range error)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stop", "length", "notes"),
+    [
+        ("0.1 s", "0.1 s", []),
+        ("0.2 s", "0.1 s", ["the run has 2 macro steps, only the first are predicted"]),
+    ],
+)
+def test_at_least_one_step_of_a_run_is_predicted(monkeypatch, stop, length, notes):
+    monkeypatch.setattr(coupling_check, "NUMBERS", 0)
+    composite = hk.Composite(hk.Scenario({"a": LAG, "b": LAG}, {"a.u": "b.y", "b.u": "a.y"}), "0.1 s")
+    experiment = coupling_check._experiment_to_check(composite, None, stop)
+    coupling = coupling_check._read_coupling(experiment, advise=False, robust=False)
+    assert coupling.length == seconds(length)
+    assert coupling.failed == [f"global error after 0.1 s: {note}" for note in notes]
+
+
+@pytest.mark.parametrize(("radius", "angle"), [(0.9, 1.0), (0.5, 2.0), (0.99, 0.4)])
+def test_the_peak_of_a_rotation_is_at_its_angle(radius, angle):
+    """The resolvent of r times a rotation by a is largest at a, with 1 / (1 - r)."""
+    turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
+    transfer, angles = Transfer.resolvent(radius * turn), np.linspace(0.0, math.pi, 8)
+    place, gain = _refine_peak(transfer, angles, transfer.gains(angles), 3)
+    assert place == pytest.approx(angle, abs=1e-3 * (1.0 - radius))
+    assert gain == pytest.approx(1.0 / (1.0 - radius), rel=1e-6)
+
+
+def test_what_is_not_connected_is_consistent():
+    assert relative_consistency(hk.Composite(hk.Scenario({"a": FREE_LAG}), "0.1 s")).delta == 0.0
+
+
+def test_a_run_starts_where_it_starts_also_at_zero():
+    still = hk.Scenario({"a": LAG_AT_REST, "b": LAG_AT_REST}, {"a.u": "b.y", "b.u": "a.y"})
+    run = hk.run(hk.Composite(still, "0.1 s"), "0.5 s")
+    assert not run["a.y"].values.any()
+    assert list(changed_model_doubts(run, [run])) == []
+
+
+@pytest.mark.parametrize(("how", "off"), [("hold", 2.0 * 0.19), ("linear", 2.0 * 0.02)])
+def test_what_an_extrapolation_misses_is_the_next_difference_of_its_output(how, off):
+    """t^2 at steps of 0.1 s rises by 0.19 in the last of them, its differences by 0.02; u = 2 t^2 - 3."""
+    models = {"one": hk.Function(lambda t: [t], ["y"]), "curve": hk.Function(lambda t: [t * t], ["y"])}
+    models |= {"a": LAG, "b": LAG}
+    wires = [hk.Connection("one.y", "a.u"), hk.Connection("curve.y", "b.u", gain=2.0, offset=-3.0)]
+    composite = hk.Composite(hk.Scenario(models, wires), "0.1 s", hk.Jacobi(), how)
+    known, missing = connection_gaps(
+        hk.run(composite, 1, record=["curve.y", "a.y", "b.y"]), Experiment(composite, stop=1)
+    )
+    assert missing == ["a.u"]
+    (gap,) = known
+    assert (gap.input, gap.output) == ("b.u", "curve.y")
+    assert gap.largest == pytest.approx(off)
+    assert gap.relative == pytest.approx(off / 3.0)
+
+
+@pytest.mark.parametrize(("level", "name"), [("", "the outermost level"), ("in.side", "`in.side`")])
+def test_an_iteration_is_named_after_its_level(level, name):
+    assert IterationConvergence(level, 0.5, 0.5, "plain", 1, 30).name == name
