@@ -16,7 +16,7 @@ from hocket.errors import HocketError
 from hocket.model.clock import format_duration
 from hocket.model.composite import as_level, traits_of
 from hocket.model.protocols import Model, period_of, step_of
-from hocket.planning.compiler.capability_needs import Need, needs
+from hocket.planning.compiler.capabilities import Need, needs
 from hocket.planning.parameters import walk_models, with_leaves
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.wrappers.derivatives import Sloped
