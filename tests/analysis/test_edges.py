@@ -8,6 +8,7 @@ import pytest
 
 import hocket as hk
 from hocket.analysis import coupling_check
+from hocket.analysis.bond_energy import _energy_grows
 from hocket.analysis.consistency import relative_consistency
 from hocket.analysis.defect_estimate import changed_model_doubts, connection_gaps
 from hocket.analysis.disturbance_transfer import Transfer, _refine_peak
@@ -17,7 +18,7 @@ from hocket.analysis.linearisation import RefusedError, _check_events
 from hocket.analysis.measure import Outcome
 from hocket.analysis.recommended_change import CouplingChange, RecommendedChanges, best_change
 from hocket.analysis.run_error import _observed_order
-from hocket.analysis.stability import EDGE, MARGIN, IterationConvergence, Stability
+from hocket.analysis.stability import EDGE, MARGIN, IterationConvergence, Stability, participation_factors
 from hocket.analysis.stability_intervals import largest_modulus, stable_intervals
 from hocket.errors import ScenarioError
 from hocket.files.plotting import Series
@@ -74,7 +75,14 @@ def test_a_verdict_on_exact_models_is_conclusive():
 
 @pytest.mark.parametrize(
     ("rho", "exact", "grows"),
-    [(1.5, None, False), (1.5, 1.0 + MARGIN, False), (1.5, 1.5, True), (1.5, 1.2, False), (1.01, 1.5, True)],
+    [
+        (1.5, None, False),
+        (1.0 + MARGIN, 1.0 + MARGIN, False),
+        (1.0 + 2.0 * MARGIN, 1.0 + 2.0 * MARGIN, True),
+        (1.5, 1.5, True),
+        (1.5, 1.2, False),
+        (1.01, 1.5, True),
+    ],
 )
 def test_what_grows_by_itself_grows_as_fast_as_the_exact_system(rho, exact, grows):
     found = stability(rho, exact_rho=exact)
@@ -213,3 +221,35 @@ def test_starts_are_compared_where_both_are_known(t, values, doubts):
     run = recorded([0.0, 1.0], [1.0, 2.0])
     assert len(list(changed_model_doubts(run, [recorded(t, values)]))) == doubts
     assert len(list(changed_model_doubts(recorded(t, values), [run]))) == doubts
+
+
+@pytest.mark.parametrize(
+    ("rho", "own", "steps", "grows"),
+    [
+        (1.0001, 1.0, 40, False),  # (1 + 1e-4)^80 is 1.008
+        (1.0001, 1.0, 60, True),  # (1 + 1e-4)^120 is 1.012
+        (2.0002, 2.0, 60, True),
+        (0.9, 1.0, 1000, False),
+        (1.0, 1.0, 1000, False),
+        (None, 1.0, 60, False),
+        (1.0001, None, 60, False),
+        (None, None, 60, False),
+    ],
+)
+def test_energy_grows_with_the_square_of_motion_by_more_than_one_percent(rho, own, steps, grows):
+    assert _energy_grows(rho, own, steps) is grows
+
+
+def test_states_take_part_as_their_simulator_and_what_is_exchanged_as_its_port():
+    cells = [
+        SimpleNamespace(kind=kind, owner=owner, name=name)
+        for kind, owner, name in (
+            ("state", "a", "x1"),
+            ("history", "a", "x2"),
+            ("sample", "b", "y"),
+            ("input", "b", "u"),
+        )
+    ]
+    parts = participation_factors(cells, np.array([1.0, 2.0, 1j, 1.0]), np.array([2.0, 1.0, 3.0, 0.0]))
+    found = [(part.name, part.kind, part.share) for part in parts]
+    assert found == [("a", "simulator", pytest.approx(4 / 7)), ("b.y", "sample", pytest.approx(3 / 7))]
