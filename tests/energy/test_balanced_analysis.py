@@ -58,7 +58,7 @@ def test_what_is_told_before_a_run_is_that_of_the_scenario(made: Any, balance: s
     plain, balanced = made(None), made(balance)
     assert posedness(balanced) == posedness(plain)
     assert classify(balanced) == classify(plain)
-    assert not classify(balanced).hybrid
+    assert classify(balanced)["hybrid"] == "no"
     assert predicted_order(balanced) == predicted_order(plain)
 
 

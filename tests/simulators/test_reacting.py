@@ -8,7 +8,7 @@ import pytest
 import hocket as hk
 from fmus.build import build
 from hocket.files.toml import dumps, loads
-from hocket.planning.compiler.capability_table import feedthrough_origin
+from hocket.planning.compiler.capabilities import feedthrough_origin
 from hocket.planning.planner import plan_tree
 from hocket.simulators.wrappers.feedthrough_probe import Reacting, probe_feedthrough, with_probed_feedthrough
 from hocket.simulators.wrappers.replay import Replay

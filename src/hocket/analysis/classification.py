@@ -1,13 +1,13 @@
 """What kind of co-simulation it is, in the terms of the field (Hafner 2021, chapter 5; Busch 2012).
 
 In:  a Composite
-Out: a Classification: what can be told from the scenario and its plans; the rest only its author knows
+Out: what can be told from the scenario and its plans, term by term; the rest only its author knows
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -80,13 +80,17 @@ def _simulator_steps(level: PlanTree) -> set[Fraction]:
     return {composite.step / group.rate for group in group_by_rate(composite.scenario, rates, nested=False)}
 
 
-def _turns_within(levels: list[PlanTree]) -> tuple[str, ...]:
-    """Return how simulators of different rates in one level take turns, for each level that has some."""
-    return tuple(
-        f"{level.path or 'outermost'}: {_sequence(_innermost(level)).removeprefix('sequential, ')}"
+def _multirate(levels: list[PlanTree]) -> str:
+    """Return the rates, the slowest first, and how simulators of different rates in one level take turns."""
+    rates = [format_duration(rate) for rate in sorted(_rates(levels), reverse=True)]
+    mixed = [
+        level
         for level in levels
         if traits_of(_innermost(level)).rates is not None and len(_simulator_steps(level)) > 1
-    )
+    ]
+    turns = _per_level(mixed, lambda level: _sequence(_innermost(level)).removeprefix("sequential, "))
+    told = filter(None, (f"{len(rates)} rates: {', '.join(rates)}", turns))
+    return "; ".join(told) if len(rates) > 1 else "no"
 
 
 def _scheme(root: PlanTree) -> str:
@@ -124,84 +128,40 @@ _SOLVERS = {
 }
 
 
-@dataclass(frozen=True)
-class Classification:
-    """One record, as the field files them."""
-
-    simulators: int
-    levels: int
-    descriptions: tuple[tuple[str, int], ...]
-    """What the simulators are, and how many of each."""
-    solvers: tuple[tuple[str, int], ...]
-    hybrid: bool
-    """Something is sampled, discrete, or stops at events."""
-    coordination: str
-    interface: str
-    sequence: tuple[tuple[str, str], ...]
-    """Per level: parallel, or the order."""
-    iterations: str
-    steps: tuple[tuple[str, str], ...]
-    """Per level."""
-    rates: tuple[str, ...]
-    """The steps with which anything moves, the longest first: more than one is multirate."""
-    within: tuple[str, ...]
-    """Per level whose simulators have steps of their own: which goes first."""
-    busch: str
-    standards: tuple[str, ...]
-    unknown: tuple[str, ...] = UNKNOWN
-
-    def rows(self) -> list[dict[str, object]]:
-        rates = f"{len(self.rates)} rates: {', '.join(self.rates)}"
-        facts = {
-            "subsystems": str(self.simulators),
-            "hierarchy": f"{self.levels} levels" if self.levels > 1 else "none",
-            "model descriptions": _format_counts(self.descriptions),
-            "subsystem solvers": _format_counts(self.solvers),
-            "hybrid": "yes" if self.hybrid else "no",
-            "coordination": self.coordination,
-            "interface": self.interface,
-            "sequence": "; ".join(f"{name}: {how}" for name, how in self.sequence),
-            "iterations": self.iterations,
-            "macro step": "; ".join(f"{name}: {step}" for name, step in self.steps),
-            "multirate": "; ".join((rates, *self.within)) if len(self.rates) > 1 else "no",
-            "scheme (Busch)": self.busch,
-            "standards": ", ".join(self.standards) or "none",
-        }
-        return [{"term": term, "here": here} for term, here in facts.items()]
-
-
-def classify(composite: Composite) -> Classification:
-    """Return what can be told of a scenario without its author."""
+def classify(composite: Composite) -> dict[str, str]:
+    """Return what can be told of a scenario without its author, by term, as the field files them."""
     root = plan_tree(composite)
     levels = list(root.levels())
-    models = tuple(
+    models = [
         innermost_model(model.model if isinstance(model, Balanced) else model)
         for model in root.leaves.wiring.models
-    )
+    ]
     posed = posedness(composite)
     solves = any(root.instructions(Solve))
-    named = [(level.path or "outermost", level) for level in levels]
     versions = {model.description.version for model in models if isinstance(model, Fmu)}
-    return Classification(
-        simulators=len(models),
-        levels=len(levels),
-        descriptions=tuple(Counter(map(_model_description, models)).items()),
-        solvers=tuple(Counter(map(_solver_description, models)).items()),
-        hybrid=any(_has_jumps(level) for level in levels),
-        coordination="orchestrator, " + ("which solves equations" if solves else "at the interfaces only"),
-        interface="strong: algebraic loops are solved" if posed.loops and posed.solved else "loose",
-        sequence=tuple((name, _sequence(level.composite.orchestrator)) for name, level in named),
-        iterations=_iterations(root),
-        steps=tuple((name, _macro_step(level)) for name, level in named),
-        rates=tuple(format_duration(rate) for rate in sorted(_rates(levels), reverse=True)),
-        within=_turns_within(levels),
-        busch=_scheme(root),
-        standards=tuple(f"FMI {version}" for version in sorted(versions)),
-    )
+    return {
+        "subsystems": str(len(models)),
+        "hierarchy": f"{len(levels)} levels" if len(levels) > 1 else "none",
+        "model descriptions": _count_kinds(map(_model_description, models)),
+        "subsystem solvers": _count_kinds(map(_solver_description, models)),
+        "hybrid": "yes" if any(map(_has_jumps, levels)) else "no",
+        "coordination": "orchestrator, " + ("which solves equations" if solves else "at the interfaces only"),
+        "interface": "strong: algebraic loops are solved" if posed.loops and posed.solved else "loose",
+        "sequence": _per_level(levels, lambda level: _sequence(level.composite.orchestrator)),
+        "iterations": _iterations(root),
+        "macro step": _per_level(levels, _macro_step),
+        "multirate": _multirate(levels),
+        "scheme (Busch)": _scheme(root),
+        "standards": ", ".join(f"FMI {version}" for version in sorted(versions)) or "none",
+    }
 
 
-def _format_counts(found: tuple[tuple[str, int], ...]) -> str:
-    return "; ".join(f"{count} {what}" for what, count in found)
+def _per_level(levels: list[PlanTree], describe: Callable[[PlanTree], str]) -> str:
+    return "; ".join(f"{level.path or 'outermost'}: {describe(level)}" for level in levels)
+
+
+def _count_kinds(kinds: Iterable[str]) -> str:
+    return "; ".join(f"{count} {kind}" for kind, count in Counter(kinds).items())
 
 
 def _model_description(model: Any) -> str:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hocket.analysis.exact_solution import ExactSolution, exact_places, exact_solution
-from hocket.analysis.forced_response import driven_solution
+from hocket.analysis.exact_solution import ExactSolution, exact_places
+from hocket.analysis.forced_response import run_solution
 from hocket.analysis.linear_models import played_sources
 from hocket.analysis.linear_reading import Reading, read_linear
 from hocket.analysis.measure import Measure, Outcome, Rows
@@ -297,11 +297,7 @@ def predicted_error(
         hint = f"at least one step, {format_duration(reading.composite.step)}"
         raise ScenarioError(f"there is no step before the stop at {format_duration(span)}", "stop", hint=hint)
     with np.errstate(over="ignore", invalid="ignore"):  # what is unstable may grow beyond all numbers
-        jumps = any(level.composite.sampled for level in plan_tree(reading.composite).levels())
-        driven = played or jumps
-        solution = (
-            driven_solution(reading.composite, span, begin) if driven else exact_solution(reading.composite)
-        )
+        solution = run_solution(reading.composite, span)
         if not solution.ports:
             raise ScenarioError("there are no outputs whose error could be predicted")
         request = _Request(solution, span, begin, micro)

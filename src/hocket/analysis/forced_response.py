@@ -22,6 +22,7 @@ from hocket.analysis.exact_solution import (
     block_diagonal,
     constant_terms,
     coupled_system,
+    exact_solution,
     wiring_matrices,
 )
 from hocket.analysis.linear_models import IdentifiedModel, PlayedSource, Tangent, named_leaves, played_sources
@@ -401,6 +402,14 @@ class DrivenSolution(ExactSolution):
         whole[n + 1 :, n + 1 :] = 2.0 * span / width * np.kron(slope, np.eye(k))
         found = np.asarray(expm(whole))[:n]
         return found[:, :n], found[:, n:]
+
+
+def run_solution(composite: Composite, stop: Duration) -> ExactSolution:
+    """Return the exact solution of a run of this length: with what its sources play, and with what jumps."""
+    played = played_sources(composite)
+    if played or any(level.composite.sampled for level in plan_tree(composite).levels()):
+        return driven_solution(composite, stop, played[0][1].began if played else 0)
+    return exact_solution(composite)
 
 
 def driven_solution(composite: Composite, stop: Duration, start: Duration = 0) -> DrivenSolution:

@@ -26,8 +26,7 @@ from hocket.errors import Fault, ScenarioError, list_names
 from hocket.files import toml
 from hocket.files.formats import write
 from hocket.model.experiment import Experiment
-from hocket.planning.compiler.capability_needs import Need, needs
-from hocket.planning.compiler.capability_table import CAPABILITIES, tabulate_capabilities
+from hocket.planning.compiler.capabilities import CAPABILITIES, Need, needs, tabulate_capabilities
 from hocket.planning.compiler.emulation_pass import EmulationResult, emulate_missing, other_remedy, remedy
 
 _FEW = ("rollback", "variable step", "slopes", "input degree", "feedthrough", "re-evaluation", "order")

@@ -21,7 +21,7 @@ from hocket.cli.terminal import count_progress, print_err, print_out, titled_tab
 from hocket.files.toml import write
 
 if TYPE_CHECKING:
-    from hocket.search.nest.nesting_summary import Nesting
+    from hocket.search.nest.nest import Nesting
 
 
 ROWS = 8

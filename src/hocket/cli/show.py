@@ -39,12 +39,12 @@ def describe(files: options.Files, connect: options.Connect = None) -> None:
     Examples:
         hocket describe car.toml
     """
-    from hocket.analysis.classification import classify
+    from hocket.analysis.classification import UNKNOWN, classify
 
     experiment = read_experiment(files, connect or ())
-    found = classify(experiment.composite)
-    print_out(*titled_table(experiment.name, found.rows(), None))
-    print_out("", "only its author knows:", *(f"  {question}" for question in found.unknown))
+    rows = [{"term": term, "here": here} for term, here in classify(experiment.composite).items()]
+    print_out(*titled_table(experiment.name, rows, None))
+    print_out("", "only its author knows:", *(f"  {question}" for question in UNKNOWN))
 
 
 def show(

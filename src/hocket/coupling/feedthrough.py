@@ -60,6 +60,11 @@ class Feedthrough:
         }
         """Per reacting output: the inputs of the level it reacts to."""
 
+    @property
+    def reactions(self) -> set[tuple[int, int]]:
+        """Pairs of children: one that drives, and one with an output that reacts to it at once."""
+        return {(source[0], node[0]) for node, sources in self.sources.items() for source in sources}
+
     @cached_property
     def components(self) -> list[list[Node]]:
         """The reacting outputs in groups that depend on each other, sources before what reacts to them."""

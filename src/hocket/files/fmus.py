@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from hocket.engine.recording import write_error
+from hocket.model.arguments import free_name
 from hocket.model.clock import format_duration, seconds
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
@@ -42,15 +43,6 @@ def legal_names(names: Iterable[str], taken: Collection[str] = ()) -> dict[str, 
             chosen[name] = free_name(plain if _LEGAL.fullmatch(plain) else f"_{plain}", used)
             used.add(chosen[name])
     return {name: chosen[name] for name in wanted}
-
-
-def free_name(name: str, used: Collection[str]) -> str:
-    """Return the name, with a number behind it if it is taken."""
-    number, found = 1, name
-    while found in used:
-        number += 1
-        found = f"{name}_{number}"
-    return found
 
 
 def read_fmu(path: Path | str) -> Experiment:

@@ -55,6 +55,15 @@ def set_fields(frozen: Any, **values: Any) -> None:
         object.__setattr__(frozen, name, value)
 
 
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return the name, with a number behind it if it is taken."""
+    number, found = 1, name
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}"
+    return found
+
+
 def check_names(named: object, kind: str, example: str, models: Collection[str] = ()) -> None:
     """Refuse parts of a scenario without names, and names that are not words or belong to models already."""
     where = f"{kind}s"

@@ -198,8 +198,7 @@ def window_obstacles(leaves: Leaves) -> list[str]:
 
 def window_order(leaves: Leaves) -> list[int]:
     """Return the leaves as a window goes through them: those whose outputs react to others after these."""
-    sources = Feedthrough(leaves.wiring, at_start=True).sources
-    edges = {(source[0], node[0]) for node, reacts in sources.items() for source in reacts}
+    edges = Feedthrough(leaves.wiring, at_start=True).reactions
     return [leaf for group in strong_components(len(leaves.places), edges) for leaf in group]
 
 

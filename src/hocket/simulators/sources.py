@@ -76,7 +76,7 @@ class Table(Recipe):
             raise ScenarioError(what, expected=expected)
         if not (np.isfinite(times).all() and np.isfinite(values).all()):
             raise ScenarioError("a `Table` has an entry that is not a finite number")
-        backwards = np.flatnonzero(np.diff(times) < 0.0)
+        backwards = np.flatnonzero(times[1:] < times[:-1])
         if len(backwards):
             row = int(backwards[0]) + 1
             what = f"the times of a `Table` decrease: {times[row]:g} s after {times[row - 1]:g} s"
@@ -123,12 +123,12 @@ class Csv:
         options = {"interpolation": interpolation, "outside": outside}
         set_fields(self, path=str(path), time=time, folder=str(folder), **options)
         header = next(self._lines())[1]
-        clock = _column_number(header, time, str(self.file))
+        clock = self._column(header, time)
         if columns is None:
             columns = [text for number, text in enumerate(header) if number != clock]
         chosen = []
         for written, text in columns.items() if isinstance(columns, Mapping) else ((c, c) for c in columns):
-            number = _column_number(header, text, str(self.file))
+            number = self._column(header, text)
             chosen.append((self._port(header[number] if written == text else written), number))
         with_feedthrough(tuple(port for port, _ in chosen), (), {}, str(self.file))
         set_fields(self, columns=tuple(chosen))
@@ -146,24 +146,19 @@ class Csv:
         rows: list[list[float]] = []
         lines = self._lines()
         header = next(lines)[1]
-        clock = _column_number(header, self.time, str(self.file))
+        clock = self._column(header, self.time)
         per_second = self._per_second(header[clock])
         wanted = [number for _, number in self.columns]
         if max([clock, *wanted]) >= len(header):
-            raise FileError(
-                "the header has changed", Place(file=str(self.file), line=1), f"{max(wanted) + 1} columns"
-            )
+            raise self._error("the header has changed", 1, f"{max(wanted) + 1} columns")
         for line, fields in lines:
             if len(fields) != len(header):
-                expected = f"{len(header)}, as in the header"
-                raise FileError(f"{len(fields)} fields", Place(file=str(self.file), line=line), expected)
+                raise self._error(f"{len(fields)} fields", line, f"{len(header)}, as in the header")
             moment, *row = (self._number(fields[number], header[number], line) for number in (clock, *wanted))
             moment /= per_second
             if times and moment < times[-1]:
                 what = f"the time decreases: {moment:.9g} s after {times[-1]:.9g} s"
-                raise FileError(
-                    what, Place(file=str(self.file), line=line), "times in order; equal times are a jump"
-                )
+                raise self._error(what, line, "times in order; equal times are a jump")
             times.append(moment)
             rows.append(row)
         if not times:
@@ -192,12 +187,22 @@ class Csv:
         if not seen:
             raise FileError("the file is empty", str(self.file), "a header row and rows of numbers")
 
+    def _error(self, what: str, line: int, expected: str = "", hint: str = "") -> FileError:
+        return FileError(what, Place(file=str(self.file), line=line), expected, hint)
+
+    def _column(self, header: list[str], wanted: str) -> int:
+        """Return the number of a column by its header, or by the header without its unit."""
+        for known in (header, [_split_header(text)[0] for text in header]):
+            if wanted in known:
+                return known.index(wanted)
+        raise self._error(f"there is no column `{wanted}`", 1, "", suggest_nearest(wanted, header))
+
     def _port(self, written: str) -> Port:
         try:
             return Port.of(written)
         except ScenarioError:
             what, hint = f"`{written}` cannot name a port", f'name it: columns={{"name": "{written}"}}'
-            raise FileError(what, Place(file=str(self.file), line=1), "no spaces", hint) from None
+            raise self._error(what, 1, "no spaces", hint) from None
 
     def _per_second(self, header: str) -> float:
         """Return how many of the file's units of time make a second: dividing by it rounds once."""
@@ -218,9 +223,7 @@ class Csv:
         if not math.isfinite(value):
             what = f"`{text}` in column `{header}` is not a finite number"
             hint = _ANOTHER_RATE if text.lower() == "nan" else ""
-            raise FileError(
-                what, Place(file=str(self.file), line=line), "a number with a decimal point", hint
-            )
+            raise self._error(what, line, "a number with a decimal point", hint)
         return value
 
 
@@ -233,16 +236,6 @@ _ANOTHER_RATE = (
 def _split_header(header: str) -> tuple[str, str]:
     name, bracket, unit = header.partition("[")
     return name.strip(), unit.rstrip("] ").strip() if bracket else ""
-
-
-def _column_number(header: Sequence[str], wanted: str, file: str) -> int:
-    """Return the number of a column by its header, or by the header without its unit."""
-    for known in (list(header), [_split_header(text)[0] for text in header]):
-        if wanted in known:
-            return known.index(wanted)
-    raise FileError(
-        f"there is no column `{wanted}`", Place(file=str(file), line=1), "", suggest_nearest(wanted, header)
-    )
 
 
 def _check_options(interpolation: str, outside: str) -> None:

@@ -25,7 +25,7 @@ from hocket.model.protocols import Array, Extrapolator, Model, Sample, Simulator
 from hocket.model.scenario import Scenario
 from hocket.plan import Plan
 from hocket.plan.verify.verifier import verify_plan
-from hocket.planning.compiler.capability_table import CAPABILITIES
+from hocket.planning.compiler.capabilities import CAPABILITIES
 
 
 class LawBroken(AssertionError):  # noqa: N818 - it is read as a sentence

@@ -13,8 +13,7 @@ import hocket as hk
 from fmus.build import build
 from hocket.files.toml import dumps, loads
 from hocket.planning.compiler.accuracy import Accuracy
-from hocket.planning.compiler.capability_needs import PASSES, needs
-from hocket.planning.compiler.capability_table import CAPABILITIES, tabulate_capabilities
+from hocket.planning.compiler.capabilities import CAPABILITIES, PASSES, needs, tabulate_capabilities
 from hocket.planning.compiler.emulation_pass import emulate_missing, other_remedy, remedy
 from hocket.planning.compiler.loop_pass import Loops
 from hocket.planning.planner import plan_tree

@@ -99,9 +99,9 @@ def test_levels_inside_levels_and_names_that_are_taken():
     made = level(flat, LevelGroup(("a", LevelGroup(("b", LevelGroup(("c", "d"), 2)), 5), "c_d")), "0.1")
     outer = made.scenario.models["b_c_d"]
     assert outer.step == Fraction(1, 50)
-    assert outer.scenario.models["c_d_"].step == Fraction(1, 100)
+    assert outer.scenario.models["c_d_2"].step == Fraction(1, 100)
     wired = {(c.source, c.target) for c in made.scenario.connections}
-    assert wired == {("a.y", "b_c_d.b.u"), ("b_c_d.c_d_.d.y", "c_d.u"), ("c_d.y", "a.u")}
+    assert wired == {("a.y", "b_c_d.b.u"), ("b_c_d.c_d_2.d.y", "c_d.u"), ("c_d.y", "a.u")}
     assert loads(dumps(made)).composite == made
     hocket.run(made, 1)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from hocket.coupling.wiring import describe_loss
 from hocket.errors import ScenarioError
-from hocket.files.fmus import free_name, legal_names
+from hocket.files.fmus import legal_names
 from hocket.files.ssp.annotation import read_annotation
 from hocket.files.ssp.connection_ports import FmuPorts, Spot, SystemPorts, select_spots
 from hocket.files.ssp.document import (
@@ -26,6 +26,7 @@ from hocket.files.ssp.document import (
 from hocket.files.ssp.package import Node
 from hocket.files.ssp.unit_definitions import IDENTITY, AffineMap, unit_conversion
 from hocket.files.ssp.vocabulary import LOOKUP
+from hocket.model.arguments import free_name
 from hocket.model.composite import Composite, traits_of
 from hocket.model.ports import Port
 from hocket.model.protocols import Extrapolator, Model

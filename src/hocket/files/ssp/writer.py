@@ -21,7 +21,6 @@ from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import scenario_faults
 from hocket.errors import Fault, FileError, ScenarioError
 from hocket.files.atomic_files import replace_file
-from hocket.files.fmus import free_name
 from hocket.files.ssp.annotation import NAMESPACE, annotate, encode_annotation
 from hocket.files.ssp.package import ImportFindings, MalformedError, parse_xml
 from hocket.files.ssp.unit_definitions import IDENTITY, AffineMap, fmu_unit, unit_definition
@@ -37,6 +36,7 @@ from hocket.files.ssp.vocabulary import (
     TAGS,
     Needs,
 )
+from hocket.model.arguments import free_name
 from hocket.model.clock import seconds
 from hocket.model.composite import Composite, traits_of
 from hocket.model.experiment import Experiment

@@ -9,7 +9,7 @@ Gomes 2016, section 3.1.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from fractions import Fraction
@@ -22,7 +22,7 @@ import numpy as np
 from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import wire
 from hocket.errors import Fault, ScenarioError, raise_faults, suggest_nearest
-from hocket.model.arguments import choice_faults, set_fields
+from hocket.model.arguments import choice_faults, free_name, set_fields
 from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import as_level, levels, traits_of
 from hocket.model.extrapolators import Hold
@@ -31,11 +31,12 @@ from hocket.model.protocols import Array, Model
 from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators.adaptive import GAINS, PER, Controller, Per
 from hocket.orchestrators.jacobi import Jacobi
-from hocket.planning.compiler.contract import algebraic_loops, solves_loops
+from hocket.planning.compiler.contract import unsolved_loops
 from hocket.planning.compiler.time_as_signal import (
     WHOLE,
     enclose_level,
     grid,
+    has_told_levels,
     is_plain_jacobi,
     is_told_inside,
     mutual_feedthrough,
@@ -229,7 +230,7 @@ class Accuracy:
         degrees, before = (degrees if is_plain_jacobi(level) else {}), level
         level, every, quantum = self._prepare_level(level)
         scenario = level.scenario
-        clock = _free_clock_name(CLOCK, scenario.models)
+        clock = free_name(CLOCK, scenario.models)
         named = [each for each in every if self._watches(each[1], before)]
         signals = {path: port for path, _, port in named}
         own = self._tolerances(name for _, name, _ in named)
@@ -247,7 +248,7 @@ class Accuracy:
             what = f"is all that was, stepped as a whole by {type(before.orchestrator).__name__}"
             reasons[WHOLE] = f"{what}, from the time that `{clock}` tells"
         if self.estimate == "copy":
-            copy = _free_clock_name(COPY, scenario.models)
+            copy = free_name(COPY, scenario.models)
             inside = [each for each in told.connections if each.target not in told.output_names]
             models[copy] = _level_over_s(level, told.with_changes(connections=inside, outputs=(), record=()))
             made += _time_connections([f"{copy}.{path}" for path in paths], clock, TOLD_COPY)
@@ -285,7 +286,7 @@ class Accuracy:
                 faults.append(
                     Fault(f"`{clock}` does not tell `{path}` the time", f"connections.{path}.{TIME}")
                 )
-        for loop in () if solves_loops(level) else algebraic_loops(level):
+        for loop in unsolved_loops(level):
             faults.append(Fault(f"the algebraic loop {' -> '.join(loop)}", "connections", "no loops"))
         return faults
 
@@ -385,8 +386,7 @@ def clock_of(scenario: Scenario) -> str:
 
 def _extrapolation_degrees(level: Composite) -> dict[str, tuple[int, ...]]:
     """Return the degrees of the extrapolations of a flat level, by simulator and input."""
-    inner = [as_level(model) for model in level.scenario.models.values()]
-    if any(each is not None and is_told_inside(each, level.step) for each in inner):
+    if has_told_levels(level):
         return {}
     wiring = wire(level.scenario, level.extrapolation)
     return {
@@ -434,11 +434,6 @@ def _time_connections(paths: Iterable[str], clock: str, told: tuple[str, ...]) -
         for path in paths
         for source, target in zip(told, (TIME, STEP, BACK), strict=True)
     ]
-
-
-def _free_clock_name(name: str, taken: Collection[str]) -> str:
-    names = (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3)))
-    return next(each for each in names if each not in taken)
 
 
 def _insertion_notes(reasons: Mapping[str, str]) -> dict[str, Insertion]:

@@ -66,6 +66,11 @@ def algebraic_loops(level: Composite) -> list[tuple[str, ...]]:
     return [tuple(feedthrough.name(node) for node in loop) for loop in feedthrough.loops]
 
 
+def unsolved_loops(level: Composite) -> list[tuple[str, ...]]:
+    """Return the algebraic loops of one level that its algorithm does not solve."""
+    return [] if solves_loops(level) else algebraic_loops(level)
+
+
 def triviality_faults(level: Composite) -> list[Fault]:
     """Return what keeps a level, or one inside it, from being trivial; empty: it is trivial."""
     faults = []
@@ -73,7 +78,7 @@ def triviality_faults(level: Composite) -> list[Fault]:
         for name in each.scenario.constraints:
             what = f"`{name}` is an equation, not an assignment"
             faults.append(Fault(what, f"{path}constraints.{name}", "", "the pass `modularity`"))
-        for loop in () if solves_loops(each) else algebraic_loops(each):
+        for loop in unsolved_loops(each):
             around = " -> ".join(f"`{node}`" for node in (*loop, loop[0]))
             what = f"{around}: each depends on itself at once"
             faults.append(Fault(what, path.rstrip(".") or "the outermost level", "", "the pass `loops`"))

@@ -6,7 +6,7 @@ Out: a Coupler, and which models must be given slopes; or the conditions that ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,9 +33,6 @@ where an input acts on an output or its speed, three where it acts on an acceler
 SINGULAR = 1e-10
 NUDGES = (1.0, 1e-3)
 """By how much inputs are moved; the smaller one where the larger is not borne."""
-
-Paths = Mapping[str, tuple[str, str]]
-"""Model and port of each path."""
 
 
 class TrialError(Exception):
@@ -72,8 +69,9 @@ class SensitivityBench:
     """Live simulators, tried over and over from their start."""
 
     models: Mapping[str, Model]
-    reads: Paths
-    determined: Paths
+    reads: Sequence[str]
+    determined: Sequence[str]
+    """Paths of outputs, and of inputs."""
     step: float
     constants: Mapping[str, float]
     """What comes from outside the level."""
@@ -88,13 +86,12 @@ class SensitivityBench:
                     units = np.eye(len(first))
                     moved = [self._trial(live, saved, first + nudge * unit, first) for unit in units]
                     return Response(base, tuple(moved), nudge)
-                except TrialError:
-                    if nudge == NUDGES[-1]:
-                        raise
-            raise AssertionError
+                except TrialError as error:
+                    failed = error
+            raise failed
 
     def _start(self, path: str) -> float:
-        owner, name = self.determined[path]
+        owner, _, name = path.partition(".")
         return next(port.start or 0.0 for port in self.models[owner].inputs if port.name == name)
 
     @contextmanager
@@ -118,12 +115,8 @@ class SensitivityBench:
 
     def _inputs(self, owner: str, given: Mapping[str, float]) -> Array:
         ports = self.models[owner].inputs
-        u = np.array([[port.start or 0.0 for port in ports]], dtype=float).reshape(1, len(ports))
-        names = [port.name for port in ports]
-        for path, value in given.items():
-            if self.determined[path][0] == owner:
-                u[0, names.index(self.determined[path][1])] = value
-        return u
+        u = [given.get(f"{owner}.{port.name}", port.start or 0.0) for port in ports]
+        return np.array([u], dtype=float).reshape(1, len(ports))
 
     def _trial(self, live: dict[str, Any], saved: dict[str, Any], u: Array, after: Array) -> PulseTrial:
         given, none = (dict(zip(self.determined, each.tolist(), strict=True)) for each in (u, after))
@@ -146,12 +139,11 @@ class SensitivityBench:
                 u = self._inputs(name, given)
                 y = np.array(simulator.output(t, u), dtype=float).reshape(-1)
                 dy = np.array(simulator.slope(t, u), dtype=float) if model.capabilities.slopes else None
-            numbers = {port.name: number for number, port in enumerate(model.outputs)}
-            for path, (owner, port) in self.reads.items():
-                if owner == name:
-                    values[path] = float(y[numbers[port]])
+            for number, port in enumerate(model.outputs):
+                if (path := f"{name}.{port.name}") in self.reads:
+                    values[path] = float(y[number])
                     if dy is not None:
-                        slopes[path] = float(dy[numbers[port]])
+                        slopes[path] = float(dy[number])
         if not all(map(np.isfinite, values.values())):
             path = next(path for path, value in values.items() if not np.isfinite(value))
             raise TrialError(path, f"is {values[path]}")
@@ -305,14 +297,11 @@ def draft_coupler(scenario: Scenario, coupling: ConstraintGroup) -> CouplerDesig
 def _bench(
     scenario: Scenario, coupling: ConstraintGroup, models: Mapping[str, Model], step: float
 ) -> SensitivityBench:
-    def places(paths: Iterable[str]) -> Paths:
-        return {path: (owner, port) for path in paths for owner, _, port in [path.partition(".")]}
-
     own = [path for path in coupling.reads if is_level_input(scenario, path)]
     return SensitivityBench(
         models,
-        places(path for path in coupling.reads if path not in own),
-        places(coupling.determines),
+        [path for path in coupling.reads if path not in own],
+        coupling.determines,
         step,
         {path: (find_equation_port(scenario, path) or Port(path)).start or 0.0 for path in own},
     )

@@ -19,7 +19,7 @@ from hocket.coupling.level_ports import port_at, with_level_ports
 from hocket.coupling.wiring import wire_unchecked
 from hocket.errors import Fault, Place, ScenarioError, join_names, raise_faults
 from hocket.model import registry
-from hocket.model.arguments import set_fields
+from hocket.model.arguments import free_name, set_fields
 from hocket.model.bonds import Bond
 from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import Orchestrator, algorithm_layers, as_level, traits_of
@@ -30,7 +30,7 @@ from hocket.model.protocols import Extrapolator, Model, is_extrapolator, step_of
 from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators import Iterate
 from hocket.planning.compiler.contract import SOLVER
-from hocket.planning.compiler.sublevels import free_name, redirect_record, restrict_order
+from hocket.planning.compiler.sublevels import redirect_record, restrict_order
 from hocket.simulators.recipes import positive_duration
 from hocket.simulators.state_space import SENT, StandIn
 

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 from hocket.coupling.feedthrough import feedthrough_graph
 from hocket.coupling.level_ports import with_level_ports
 from hocket.errors import Fault, ScenarioError, join_names, suggest_nearest
+from hocket.model.arguments import free_name
 from hocket.model.composite import as_level, levels, traits_of
 from hocket.model.protocols import Capabilities, Model
 from hocket.model.scenario import Insertion, Scenario
 from hocket.orchestrators import Iterate, Jacobi
 from hocket.plan.accelerators import Accelerator
-from hocket.planning.compiler.contract import SOLVER, algebraic_loops, solves_loops
-from hocket.planning.compiler.sublevels import allows_grouping, free_name, gather_models, show_outputs
+from hocket.planning.compiler.contract import SOLVER, algebraic_loops, unsolved_loops
+from hocket.planning.compiler.sublevels import allows_grouping, gather_models, show_outputs
 
 if TYPE_CHECKING:
     from hocket.model.composite import Composite
@@ -58,15 +59,14 @@ class Loops:
             if len(loop) > 1
             else f"`{path}{loop[0]}` depends on itself at once"
             for path, inner in levels(level)
-            if not solves_loops(inner)
-            for loop in algebraic_loops(inner)
+            for loop in unsolved_loops(inner)
         ]
 
     def check_preconditions(self, level: Composite) -> list[Fault]:
         """Return the simulators that cannot do what solving their loop takes."""
         faults: list[Fault] = []
         for path, each in levels(level):
-            for group in () if solves_loops(each) else _groups(each):
+            for group in _groups(each):
                 how = self._choose_method(each, group)
                 faults += [*_loop_rate_faults(each, group, path), *_loop_host_faults(each, group, path)]
                 for member in group:
@@ -77,8 +77,6 @@ class Loops:
     def apply(self, level: Composite) -> Composite:
         """Return the level with a level for each group of loops that share simulators."""
         level = self._apply_inside(level)
-        if solves_loops(level):
-            return level
         for group in _groups(level):
             level = self._lift_group(level, group)
         return level
@@ -142,9 +140,9 @@ class Loops:
 
 
 def _groups(level: Composite) -> list[tuple[str, ...]]:
-    """Return the simulators of the loops, those together whose loops share one."""
+    """Return the simulators of the loops that are not solved, those together whose loops share one."""
     groups: list[set[str]] = []
-    for loop in algebraic_loops(level):
+    for loop in unsolved_loops(level):
         group = {path.partition(".")[0] for path in loop}
         for other in [each for each in groups if each & group]:
             groups.remove(other)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hocket.coupling.constraint_groups import ConstraintGroup, group_constraints, is_level_input
 from hocket.coupling.level_ports import with_level_ports
 from hocket.errors import Fault, ScenarioError, collect_faults, join_names, raise_faults
-from hocket.model.arguments import is_number
+from hocket.model.arguments import free_name, is_number
 from hocket.model.composite import algorithm_layers, as_level, is_sampled, levels, traits_of
 from hocket.model.extrapolators import Hermite, Hold, Polynomial
 from hocket.model.protocols import Extrapolator, Model, period_of
@@ -27,7 +27,6 @@ from hocket.planning.compiler.coupler_design import CouplerDesign, derive_couple
 from hocket.planning.compiler.sublevels import (
     add_to_host,
     allows_grouping,
-    free_name,
     gather_models,
     sweep_orchestrator,
 )

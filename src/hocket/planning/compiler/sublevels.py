@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from hocket.model.composite import Composite
 
 
-def free_name(name: str, taken: Collection[str]) -> str:
-    """Return a name like this one that nothing has yet."""
-    while name in taken:
-        name += "_"
-    return name
-
-
 def allows_grouping(orchestrator: Any) -> bool:
     """Return whether the others of a level may go on as they did: an iteration or step control is for all."""
     return traits_of(orchestrator).inner is None

@@ -11,8 +11,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from hocket.coupling.feedthrough import feedthrough_graph
 from hocket.coupling.level_ports import with_level_ports
-from hocket.coupling.wiring import Wiring, scenario_faults, wire_unchecked
+from hocket.coupling.wiring import scenario_faults
 from hocket.errors import Fault
 from hocket.model.clock import common_tick
 from hocket.model.composite import algorithm_layers, as_level, levels, traits_of
@@ -21,7 +22,7 @@ from hocket.model.protocols import Model, period_of, text_ports
 from hocket.model.scenario import Connection, Scenario
 from hocket.orchestrators.adaptive import Adaptive
 from hocket.orchestrators.jacobi import Jacobi
-from hocket.planning.compiler.contract import algebraic_loops, solves_loops
+from hocket.planning.compiler.contract import unsolved_loops
 from hocket.planning.compiler.sublevels import show_outputs
 from hocket.planning.parameters import change_levels
 from hocket.simulators.wrappers.timed import reserved_inputs
@@ -49,6 +50,12 @@ def is_told_inside(level: Any, step: Fraction) -> bool:
         and all(each is None or isinstance(each, Hold) for each in curved)
         and all(each is None or is_told_inside(each, step) for each in inner)
     )
+
+
+def has_told_levels(level: Composite) -> bool:
+    """Return whether a level has others in it whose simulators are told the time themselves."""
+    inner = map(as_level, level.scenario.models.values())
+    return any(each is not None and is_told_inside(each, level.step) for each in inner)
 
 
 def told_models(scenario: Scenario, step: Fraction, inside: str = "") -> Iterator[tuple[str, Model]]:
@@ -133,7 +140,7 @@ def obstacles(level: Any, rolls_back: bool, hint: str) -> Iterator[Fault]:
     if scenario.inputs:
         what = f"the level has an input of its own, `{scenario.inputs[0].name}`"
         yield Fault(what, "inputs", "a whole scenario, driven by nothing outside", "a source in the scenario")
-    for loop in () if solves_loops(level) else algebraic_loops(level):
+    for loop in unsolved_loops(level):
         told, before = " -> ".join(loop), "the pass `loops` before this one"
         yield Fault(f"the algebraic loop {told}", "connections", "no loops", before)
     yield from _orchestrator_obstacles(level)
@@ -176,10 +183,7 @@ def _constraint_obstacles(scenario: Scenario, place: str) -> Iterator[Fault]:
 
 def _extrapolation_obstacles(level: Any) -> Iterator[Fault]:
     """Yield extrapolations that the told cannot do themselves; into levels they hold."""
-    inside = any(
-        each is not None and is_told_inside(each, level.step)
-        for each in map(as_level, level.scenario.models.values())
-    )
+    inside = has_told_levels(level)
     known = (Hold,) if inside else (Hold, Polynomial)
     every = [(c.extrapolation, f"connections.{c.target}") for c in level.scenario.connections]
     for extrapolation, where in [(level.extrapolation, "extrapolation"), *every]:
@@ -227,16 +231,6 @@ def mutual_feedthrough(scenario: Scenario) -> list[tuple[str, str]]:
     Where they are not evaluated again after a step, Richardson's estimate is unreliable there (Arnold, Clauss
     and Schierz 2013; Hafner 2021, section 3.2); levels that tell the time always evaluate again.
     """
-    wiring = wire_unchecked(with_level_ports(scenario))
-    reacts = set(_reactions(wiring))
-    pairs = [(one, other) for one, other in sorted(reacts) if one < other and (other, one) in reacts]
-    return [(wiring.names[one], wiring.names[other]) for one, other in pairs]
-
-
-def _reactions(wiring: Wiring) -> Iterator[tuple[int, int]]:
-    """Yield the simulators with direct feedthrough, each with those that drive it."""
-    for child, model in enumerate(wiring.models):
-        at_once = {name for port in model.outputs for name in port.feedthrough}
-        for port, drive in zip(model.inputs, wiring.drives[child], strict=True):
-            if port.name in at_once and drive is not None and drive.child >= 0:
-                yield child, drive.child
+    graph = feedthrough_graph(with_level_ports(scenario), at_start=True)
+    names, reacts = graph.wiring.names, graph.reactions
+    return [(names[a], names[b]) for a, b in sorted(reacts) if a < b and (b, a) in reacts]

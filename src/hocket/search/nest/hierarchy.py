@@ -15,12 +15,13 @@ from typing import Any
 
 from hocket.coupling.graph import least_feedback_order, strong_components
 from hocket.errors import ScenarioError
+from hocket.model.arguments import free_name
 from hocket.model.composite import Composite, traits_of
 from hocket.model.extrapolators import Hold, Polynomial
 from hocket.model.protocols import Extrapolator
 from hocket.model.scenario import Insertion, Scenario
 from hocket.orchestrators import GaussSeidel, Iterate, Jacobi
-from hocket.planning.compiler.sublevels import free_name, gather_models, order_groups
+from hocket.planning.compiler.sublevels import gather_models, order_groups
 
 PASS = "nesting"
 LONG = 40

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from hashlib import sha256
@@ -30,11 +30,14 @@ RETRIES = 3
 """Times that a chunk is tried again whose worker died."""
 WAIT = "10s"
 
+Chunk: TypeAlias = Sequence[Point]
+Judged: TypeAlias = list[Numbers] | None
+
 
 class DaskCluster:
-    """A client of a cluster. `judging` is sent along with every chunk, so that no worker must keep it."""
+    """A client of a cluster."""
 
-    def __init__(self, address: str, judging: bytes):
+    def __init__(self, address: str):
         try:
             from dask.distributed import Client
         except ImportError:
@@ -47,30 +50,19 @@ class DaskCluster:
             what = f"no Dask scheduler answers at `{address}`: {error}"
             expected = "an address such as tcp://127.0.0.1:8786"
             raise ScenarioError(what, "--dask", expected, "dask scheduler, and dask worker ADDRESS") from None
-        self.judging, self.address = judging, address
+        self.address = address
 
     @property
     def size(self) -> int:
         """How many chunks are judged at a time; at least one, for workers may still come."""
         return max(1, sum(int(count) for count in self.client.nthreads().values()))
 
-    def judge_chunks(
-        self, chunks: Sequence[Sequence[Point]]
-    ) -> Iterator[tuple[Sequence[Point], list[Numbers]]]:
+    def judge_chunks(self, packed: bytes, chunks: Sequence[Chunk]) -> Iterator[tuple[Chunk, Judged]]:
         """Yield chunks with their numbers, as they come."""
-        from concurrent.futures import CancelledError
-
         from dask.distributed import KilledWorker
-        from dask.distributed import as_completed as as_arriving
 
-        arriving: Any = as_arriving
-        how = {"pure": False, "retries": RETRIES}
-        futures = {
-            self.client.submit(_judge_on_cluster, self.judging, list(chunk), **how): chunk for chunk in chunks
-        }
         try:
-            for future in arriving(list(futures)):
-                yield futures[future], future.result()
+            yield from judge_chunks(self.client.get_executor(pure=False, retries=RETRIES), packed, chunks)
         except KilledWorker:
             what = f"the workers of the cluster at `{self.address}` died again and again"
             raise ScenarioError(what, "--dask", "models that do not end the process") from None
@@ -79,20 +71,35 @@ class DaskCluster:
             hint = "the same search again: what is in its folder is kept"
             raise ScenarioError(what, "--dask", "", hint) from None
 
-    def close(self) -> None:
-        """Leave the cluster as it was."""
-        self.client.close()
+
+def judge_chunks(pool: Executor, packed: bytes, chunks: Sequence[Chunk]) -> Iterator[tuple[Chunk, Judged]]:
+    """Yield chunks with their numbers, as they come; None: their process died.
+
+    What judges is sent along with every chunk, so that no worker must keep it.
+    """
+    waiting: dict[Future[list[Numbers]], Chunk] = {}
+    for chunk in chunks:
+        try:
+            with _worker_environment():  # a process may be started by this
+                waiting[pool.submit(_judge_in_worker, packed, list(chunk))] = chunk
+        except BrokenProcessPool:
+            yield chunk, None
+    for future in as_completed(waiting):
+        try:
+            yield waiting[future], future.result()
+        except BrokenProcessPool:
+            yield waiting[future], None
 
 
-_CLUSTER_JUDGES: dict[str, PointJudge] = {}
+_JUDGES: dict[str, PointJudge] = {}
 
 
-def _judge_on_cluster(sent: bytes, points: Sequence[Point]) -> list[Numbers]:
-    mark = sha256(sent).hexdigest()
-    if mark not in _CLUSTER_JUDGES:
-        _CLUSTER_JUDGES.clear()
-        _CLUSTER_JUDGES[mark] = pickle.loads(sent)
-    return _CLUSTER_JUDGES[mark](points)
+def _judge_in_worker(packed: bytes, points: Chunk) -> list[Numbers]:
+    mark = sha256(packed).hexdigest()
+    if mark not in _JUDGES:
+        _JUDGES.clear()
+        _JUDGES[mark] = pickle.loads(packed)
+    return _JUDGES[mark](points)
 
 
 def search_identity(judging: PointJudge) -> str:
@@ -167,7 +174,7 @@ class Journal:
             self._file.close()
 
 
-Done: TypeAlias = Callable[[Sequence[Point], Sequence[Numbers]], None]
+Done: TypeAlias = Callable[[Chunk, Sequence[Numbers]], None]
 
 CHUNK = 25
 """Points that are handed out at a time, at the most."""
@@ -194,7 +201,7 @@ class Workers:
             what = "the scenario cannot be sent to other processes: it holds what has no name there"
             hint = "what it is made of in a file of its own, or one worker"
             raise ScenarioError(what, "workers", "models that can be pickled", hint)
-        self.cluster = DaskCluster(dask, packed) if dask else None
+        self.packed, self.cluster = packed, DaskCluster(dask) if dask else None
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> Workers:
@@ -203,7 +210,7 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         self._stop()
         if self.cluster:
-            self.cluster.close()
+            self.cluster.client.close()
 
     def judge(self, points: Sequence[Point], done: Done) -> None:
         """Judge points, and call `done` with each chunk of them that is ready."""
@@ -212,22 +219,19 @@ class Workers:
         points = self.judging.judging_order(points)
         hands = self.cluster.size if self.cluster else self.count
         size = max(1, min(CHUNK, -(-len(points) // (2 * hands))))
-        chunks: list[Sequence[Point]] = [points[k : k + size] for k in range(0, len(points), size)]
-        if self.cluster:
-            for chunk, numbers in self.cluster.judge_chunks(chunks):
-                done(chunk, numbers)
-        elif self.count == 1:
+        chunks: list[Chunk] = [points[k : k + size] for k in range(0, len(points), size)]
+        if hands > 1 or self.cluster:
+            self._hand_out(chunks, done)
+        else:
             for chunk in chunks:
                 done(chunk, self.judging(chunk))
-        else:
-            self._in_processes(chunks, done)
 
-    def _in_processes(self, chunks: list[Sequence[Point]], done: Done) -> None:
+    def _hand_out(self, chunks: list[Chunk], done: Done) -> None:
         left = chunks
         for _ in range(TRIES):
-            lost: list[Sequence[Point]] = []
+            lost: list[Chunk] = []
             try:
-                for chunk, numbers in _gather_numbers(self._process_pool(), left):
+                for chunk, numbers in self._judged_chunks(left):
                     if numbers is None:
                         lost.append(chunk)
                     else:
@@ -242,12 +246,13 @@ class Workers:
         what = f"the processes that judge couplings died {TRIES} times"
         raise ScenarioError(what, f"point {left[0][0]}", "models that do not end the process", "--workers 1")
 
-    def _process_pool(self) -> ProcessPoolExecutor:
+    def _judged_chunks(self, chunks: list[Chunk]) -> Iterator[tuple[Chunk, Judged]]:
+        if self.cluster:
+            return self.cluster.judge_chunks(self.packed, chunks)
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                self.count, mp_context=get_context("spawn"), initializer=_keep, initargs=(self.judging,)
-            )
-        return self._pool
+            spawn = get_context("spawn")
+            self._pool = ProcessPoolExecutor(self.count, mp_context=spawn, initializer=_begin_worker)
+        return judge_chunks(self._pool, self.packed, chunks)
 
     def _stop(self) -> None:
         if self._pool is not None:
@@ -285,31 +290,9 @@ def _worker_environment() -> Iterator[None]:
             os.environ[THREADS] = before
 
 
-def _gather_numbers(
-    pool: ProcessPoolExecutor, chunks: Sequence[Sequence[Point]]
-) -> Iterator[tuple[Sequence[Point], list[Numbers] | None]]:
-    """Yield chunks with their numbers, as they come; None: their process died."""
-    waiting: dict[Future[list[Numbers]], Sequence[Point]] = {}
-    for chunk in chunks:
-        try:
-            with _worker_environment():  # a process may be started by this
-                waiting[pool.submit(_judge_in_worker, chunk)] = chunk
-        except BrokenProcessPool:
-            yield chunk, None
-    for future in as_completed(waiting):
-        try:
-            yield waiting[future], future.result()
-        except BrokenProcessPool:
-            yield waiting[future], None
-
-
-_PROCESS_JUDGES: list[PointJudge] = []
-
-
-def _keep(judging: PointJudge) -> None:
+def _begin_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started the search
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _PROCESS_JUDGES[:] = [judging]
 
 
 def _end_with_parent() -> None:
@@ -318,7 +301,3 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-def _judge_in_worker(points: Sequence[Point]) -> list[Numbers]:
-    return _PROCESS_JUDGES[0](points)

@@ -18,15 +18,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hocket.analysis.exact_solution import exact_solution
-from hocket.analysis.forced_response import driven_solution
-from hocket.analysis.linear_models import played_sources, with_sources
+from hocket.analysis.forced_response import run_solution
+from hocket.analysis.linear_models import with_sources
 from hocket.errors import HocketError, ScenarioError, join_names
 from hocket.execution.run import run
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array
 from hocket.planning.parameters import leaves
-from hocket.planning.planner import plan_tree
 from hocket.search.case import Case
 from hocket.search.tune.objectives import (
     Objective,
@@ -339,13 +337,7 @@ def _truth(case: Case) -> tuple[Truth, str]:
     assert case.stop is not None
     known = (StateSpace, Table, Csv, Function)
     if all(isinstance(model, known) for _, model in leaves(case.composite)):
-        played = with_sources(case.linear, case.stop, case.start)
-        jumps = any(level.composite.sampled for level in plan_tree(played).levels())
-        solution = (
-            driven_solution(played, case.stop, case.start)
-            if played_sources(played) or jumps
-            else exact_solution(played)
-        )
+        solution = run_solution(with_sources(case.linear, case.stop, case.start), case.stop)
         return lambda name, t: solution.outputs(t)[:, solution.ports.index(name)], "the exact solution"
     finer, part = with_shorter_steps(case.composite, FINER)
     made = run(finer, case.start + case.stop, start=case.start, record=["*"])

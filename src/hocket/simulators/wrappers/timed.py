@@ -87,13 +87,6 @@ def followed_degree(model: Model, degree: int) -> int:
     return min(degree, 8 if honoured is None else max(honoured, 1))
 
 
-class _InputSample(NamedTuple):
-    """Inputs and their time."""
-
-    t: float
-    u: Array
-
-
 class _RollbackPoint(NamedTuple):
     """Where a step began that may be rolled back."""
 
@@ -101,7 +94,7 @@ class _RollbackPoint(NamedTuple):
     state: Any
     seen: tuple[Array, Array] | None
     """Inputs and outputs there."""
-    past: tuple[_InputSample, ...]
+    past: tuple[Sample, ...]
 
 
 class _TimedSimulator(LiveWrapper):
@@ -133,8 +126,8 @@ class _TimedSimulator(LiveWrapper):
         self.seen: tuple[float, Array, Array] | None = None
         """Time, inputs and outputs, when those were last asked for."""
         self.begun = False
-        self.past: tuple[_InputSample, ...] = ()
-        """The inputs of the steps before, as many as the extrapolation looks back on."""
+        self.past: tuple[Sample, ...] = ()
+        """The inputs of the steps before, with their times, as many as the extrapolation looks back on."""
 
     def start(self, s: float) -> None:
         """Start the one inside at the time of the start, which s is not."""
@@ -170,7 +163,7 @@ class _TimedSimulator(LiveWrapper):
         past = self.place.past if self.away and self.place is not None else self.past
         self.away, self.aside = False, None
         if self.degree:
-            self.past = (*(each for each in past[-self.degree :] if each.t < t), _InputSample(t, given[0]))
+            self.past = (*(each for each in past[-self.degree :] if each.s < t), Sample(t, given[0]))
             given = self._extrapolated_inputs(length)
         reached = self.inner.step(t, length, given)
         if reached is not None and not abs(reached - (t + length)) <= _SLACK * length + 1e-15 * abs(t):
@@ -194,11 +187,11 @@ class _TimedSimulator(LiveWrapper):
 
     def _extrapolated_inputs(self, h: float) -> Array:
         """Return the polynomials through the inputs told last, in powers of the time since then."""
-        now = self.past[-1].t
+        now = self.past[-1].s
         u = np.zeros((1 + min(self.degree, self.honoured), self.width))
         for port, degree in enumerate(self.degrees):
             looked = self.past[-degree - 1 :]
-            fitted = interpolate_samples([Sample(each.t - now, each.u[port]) for each in looked])
+            fitted = interpolate_samples([Sample(each.s - now, each.value[port]) for each in looked])
             if self.honoured == 0:
                 fitted = [value_at(fitted, 0.5 * h)]
             u[: len(fitted), port] = fitted[: len(u)]
