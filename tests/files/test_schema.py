@@ -2,13 +2,13 @@
 
 import json
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from hocket.files.toml.codec import EXTRAPOLATIONS, MODELS, ORCHESTRATORS, publish, schema, schema_text
+from hocket.files.toml.codec import EXTRAPOLATIONS, MODELS, ORCHESTRATORS, schema, schema_text
+from hocket.model import registry
 from systems import ROOT
 
 PUBLISHED = ROOT / "docs" / "hocket.schema.json"
@@ -117,10 +117,8 @@ def valid(written: str) -> bool:
     return bool(jsonschema.Draft7Validator(schema()).is_valid(tomllib.loads(written)))
 
 
-def test_the_published_file_is_current(tmp_path: Path) -> None:
-    publish(tmp_path / "new.json")
-    assert (tmp_path / "new.json").read_text(encoding="utf-8") == schema_text()
-    assert PUBLISHED.read_text(encoding="utf-8") == schema_text(), "run `python -m hocket.files.toml.codec`"
+def test_the_published_file_is_current() -> None:
+    assert PUBLISHED.read_text(encoding="utf-8") == schema_text(), "run `make lists`"
 
 
 def test_it_is_a_schema() -> None:
@@ -139,7 +137,7 @@ def test_every_kind_has_a_good_example() -> None:
 @pytest.mark.parametrize("family", [EXTRAPOLATIONS, ORCHESTRATORS])
 def test_words(family: Any) -> None:
     for word in (
-        *family.words,
+        *(name for name, found in registry.load_all(family.registered) if not registry.is_builder(found)),
         *(kind.name for kind in family.kinds if not any(entry.required for entry in kind.fields)),
     ):
         assert valid(f'step = 1\n{family.name} = "{word}"\n[models]')

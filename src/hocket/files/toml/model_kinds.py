@@ -6,11 +6,14 @@ Out: their keys, a part of the codec
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import partial, wraps
 from operator import attrgetter
 from typing import Any
+
+import numpy as np
 
 from hocket.errors import ScenarioError
 from hocket.files.toml.forms import (
@@ -33,11 +36,9 @@ from hocket.files.toml.forms import (
     ListForm,
     MappingForm,
     WordOrForm,
-    ZerosForm,
 )
 from hocket.files.toml.table_kinds import OUTPUTS, PORTS, SHOWN, Field, TableKind, port_text, table_kind
 from hocket.model import registry
-from hocket.model.clock import format_duration
 from hocket.model.ports import PortLike
 from hocket.model.protocols import Model
 
@@ -120,27 +121,13 @@ def wrap_model(
 
 def unwrap_model(model: Any) -> tuple[Model, dict[str, Any]]:
     """Return the model inside and the keys of its wrappers; what no file can say is left around it."""
-    from hocket.simulators.wrappers.derivatives import Sloped
-    from hocket.simulators.wrappers.emulation import is_emulation
-    from hocket.simulators.wrappers.feedthrough_probe import Reacting
-    from hocket.simulators.wrappers.replay import Replay
-    from hocket.simulators.wrappers.substeps import Substepped
+    from hocket.simulators.wrappers.emulation import Emulating
 
-    inside_out = (Reacting, Replay, Substepped, Sloped)
     keys: dict[str, Any] = {}
-    outer = len(inside_out)
-    while is_emulation(model) and inside_out.index(type(model)) < outer:
-        outer = inside_out.index(type(model))
-        match model:
-            case Reacting(feedthrough=pairs, probed=probed):
-                table = {output: list(inputs) for output, inputs in pairs}
-                keys |= {**({"probed": True} if probed else {}), "feedthrough": table}
-            case Substepped(substep=substep):
-                keys["substep"] = format_duration(substep)
-            case Sloped(trial=trial):
-                keys["slopes"] = BACKWARD if trial is None else format_duration(trial)
-            case _:
-                keys["replay"] = True
+    outer: float = math.inf
+    while isinstance(model, Emulating) and model.rank < outer:
+        outer = model.rank
+        keys |= model.file_keys
         model = model.model
     return model, dict(reversed(keys.items()))
 
@@ -169,6 +156,16 @@ def _build_sum(inputs: Iterable[PortLike], gains: list[float] | None = None, uni
     if gains is not None and len(gains) != len(ports):
         raise ScenarioError(f"{len(gains)} `gains` for {len(ports)} inputs", "gains", "one for each input")
     return Sum(*ports, gains=gains, unit=unit)
+
+
+def _nonzero(name: str) -> Callable[[Any], Any]:
+    """Return what takes numbers from a model: nothing where all are zero."""
+
+    def get(model: Any) -> Any:
+        numbers = np.array(getattr(model, name), dtype=float)
+        return getattr(model, name) if numbers.any() or np.signbit(numbers).any() else None
+
+    return get
 
 
 def _feedthrough_table(model: Any) -> dict[str, list[str]] | None:
@@ -213,10 +210,10 @@ _BEGIN = Field("begin", DURATION, "the time at the start")
 _KEYS: dict[str, tuple[Field, ...]] = {
     "state-space": (
         Field("A", MATRIX, "x' = A x + B u"),
-        Field("B", ZerosForm(MATRIX)),
-        Field("C", ZerosForm(MATRIX), "y = C x + D u"),
-        Field("D", ZerosForm(MATRIX)),
-        Field("x0", ZerosForm(VECTOR), "the initial state"),
+        Field("B", MATRIX, get=_nonzero("B")),
+        Field("C", MATRIX, "y = C x + D u", get=_nonzero("C")),
+        Field("D", MATRIX, get=_nonzero("D")),
+        Field("x0", VECTOR, "the initial state", get=_nonzero("x0")),
         Field("inputs", PORTS),
         Field("outputs", OUTPUTS),
         Field("method", ChoiceForm("hocket.simulators.methods:MethodName"), "how it is integrated"),
