@@ -12,6 +12,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
+from hocket.errors import ScenarioError
+from hocket.model.arguments import set_fields
+from hocket.model.clock import seconds
 from hocket.model.composite import Composite
 
 
@@ -27,7 +30,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A composite with the defaults of its run, in seconds."""
+    """A composite with the defaults of its run, in seconds; times may be given as durations: "10 s"."""
 
     composite: Composite
     start: Fraction = Fraction(0)
@@ -43,3 +46,13 @@ class Experiment:
     """The file it was read from."""
     notes: tuple[str, ...] = field(default=(), compare=False)
     """What was assumed when it was read, in words."""
+
+    def __post_init__(self) -> None:
+        for key in ("start", "stop", "every"):
+            given = getattr(self, key)
+            if isinstance(given, Fraction) or given is None or (key, given) == ("every", "micro"):
+                continue
+            try:
+                set_fields(self, **{key: seconds(given)})
+            except ValueError as error:
+                raise ScenarioError(str(error), key) from None
