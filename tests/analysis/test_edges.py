@@ -14,6 +14,7 @@ from hocket.analysis.defect_estimate import changed_model_doubts, connection_gap
 from hocket.analysis.disturbance_transfer import Transfer, _refine_peak
 from hocket.analysis.error_prediction import predicted_order
 from hocket.analysis.forced_response import DrivenSolution
+from hocket.analysis.identification import HankelSpectrum
 from hocket.analysis.linear_models import Tangent
 from hocket.analysis.linearisation import RefusedError, _check_events
 from hocket.analysis.measure import Outcome
@@ -320,3 +321,11 @@ def test_simulators_that_were_started_for_defects_are_closed(monkeypatch):
     composite = hk.Composite(hk.Scenario({"a": LAG, "b": LAG}, {"a.u": "b.y", "b.u": "a.y"}), "0.1 s")
     assert consistency.defects_from_starts(composite, 1).shape == (2, 2)
     assert len(closed) == 1
+
+
+def test_responses_are_scaled_to_the_size_of_each_output_and_input():
+    """Answers 0.001 2^-k to the first input and half of that to the second."""
+    answers = 0.001 * 0.5 ** np.arange(12.0)[:, None, None] * np.array([[[1.0, 0.5]]])
+    found = HankelSpectrum.of(answers)
+    assert found.rows.tolist() == [0.001]
+    assert found.columns.tolist() == [1.0, 0.5]
