@@ -9,7 +9,7 @@ NATIVE := CMakeLists.txt $(wildcard native/*/*)
 # Chromium comes while the core is built
 MAKEFLAGS += -j2
 
-.PHONY: demo test test-all mutants lint types browser wheel bench clean
+.PHONY: demo test test-all lists mutants lint types browser wheel bench clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/three_masses.py
@@ -22,6 +22,11 @@ test: $(STAMP) lint types browser
 
 test-all: $(STAMP) lint types browser
 	$(PYTEST)
+
+# what docs hold of the source: the schema of scenario files, a line about every module
+lists: $(STAMP)
+	$(BIN)/hocket schema > docs/hocket.schema.json
+	$(BIN)/python tools/house.py --publish
 
 # changes the source in one place at a time, in a copy, and says which changes no test notices
 mutants: $(STAMP)

@@ -86,7 +86,7 @@ def test_every_module_says_what_goes_in_and_out():
 def test_the_architecture_lists_every_module():
     """`python tools/house.py --modules` prints what stands at its end."""
     text = (ROOT / "docs" / "architecture.md").read_text()
-    assert text.endswith(tools().module_list(house()))
+    assert text.endswith(tools().module_list(house())), "run `make lists`"
 
 
 def test_native_code_names_python_files_that_exist():

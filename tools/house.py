@@ -389,11 +389,17 @@ def main() -> int:
     parser.add_argument("--list", metavar="MEASURE", help="name what a measure counted")
     parser.add_argument("--json", action="store_true", help="print the counts as JSON")
     parser.add_argument("--modules", action="store_true", help="print what each module is about")
+    parser.add_argument("--publish", action="store_true", help="put that into docs/architecture.md")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a limit is exceeded")
     asked = parser.parse_args()
     house = House(asked.root.resolve())
     if asked.modules:
         print(module_list(house), end="")
+        return 0
+    if asked.publish:
+        page = house.root / "docs" / "architecture.md"
+        head, mark, _ = page.read_text().partition("`python tools/house.py --modules` prints it.\n\n")
+        page.write_text(head + mark + module_list(house))
         return 0
     if asked.list:
         for title, measure in MEASURES.items():

@@ -2,13 +2,12 @@
 
 import json
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from hocket.files.toml.codec import EXTRAPOLATIONS, MODELS, ORCHESTRATORS, publish, schema, schema_text
+from hocket.files.toml.codec import EXTRAPOLATIONS, MODELS, ORCHESTRATORS, schema, schema_text
 from systems import ROOT
 
 PUBLISHED = ROOT / "docs" / "hocket.schema.json"
@@ -117,10 +116,8 @@ def valid(written: str) -> bool:
     return bool(jsonschema.Draft7Validator(schema()).is_valid(tomllib.loads(written)))
 
 
-def test_the_published_file_is_current(tmp_path: Path) -> None:
-    publish(tmp_path / "new.json")
-    assert (tmp_path / "new.json").read_text(encoding="utf-8") == schema_text()
-    assert PUBLISHED.read_text(encoding="utf-8") == schema_text(), "run `python -m hocket.files.toml.codec`"
+def test_the_published_file_is_current() -> None:
+    assert PUBLISHED.read_text(encoding="utf-8") == schema_text(), "run `make lists`"
 
 
 def test_it_is_a_schema() -> None:

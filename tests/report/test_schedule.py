@@ -2,14 +2,15 @@
 
 from fractions import Fraction as F
 from itertools import pairwise
+from typing import get_args
 
 import pytest
 
 from hocket import Composite, GaussSeidel, Jacobi, Scenario
 from hocket.plan import Feed, Plan, Read, Record, Repeat, Restore, Save, Step, Times, Together
 from hocket.planning.planner import plan_tree
-from hocket.report.schedule import MOST_LANES, WIDE, lay_out_step
-from hocket.report.timeline import timeline_section
+from hocket.report.schedule import MOST_LANES, WIDE, MarkKind, lay_out_step
+from hocket.report.timeline import _MARKS, timeline_section
 from plan.levels import APART, LEVEL, LOOP, RING, turn
 from systems import LAG_AT_REST
 
@@ -135,3 +136,7 @@ def test_deep_and_fast_levels_do_not_make_it_endless():
     made = laid(Scenario({"n": level, "b": LAG_AT_REST}, {"n.u": "b.y", "b.u": "n.y"}), GaussSeidel())
     assert made.width <= WIDE
     assert len([frame for frame in made.frames if frame.kind == "gap"]) >= 3
+
+
+def test_every_mark_has_a_shape():
+    assert set(_MARKS) == set(get_args(MarkKind))

@@ -81,6 +81,10 @@ def test_a_table_keeps_its_own_numbers():
     assert values(table, 1.0) == [[2.0]]
 
 
+def test_times_may_be_as_far_apart_as_numbers_are():
+    assert values(Table([-1.5e308, 1.5e308], {"a": [1.0, 2.0]}, "hold"), 0.0) == [[1.0]]
+
+
 @pytest.mark.parametrize(
     ("t", "columns", "more", "words"),
     [

@@ -7,6 +7,7 @@ Out: a CSV or Parquet file, a picture, an HTML page that needs nothing else
 from __future__ import annotations
 
 import webbrowser
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -16,12 +17,16 @@ from hocket.cli.terminal import print_err
 from hocket.errors import FileError
 from hocket.files.error_estimate import add_bands, read_estimate
 from hocket.files.plotting import save_figure
-from hocket.files.run_folder import REPORT, open_run
+from hocket.files.run_folder import REPORT, Run, open_run
+
+WRITERS: Mapping[str, Callable[..., None]] = {".csv": Run.to_csv, ".parquet": Run.to_parquet}
+"""By the suffix of a file, how the rows of a run are written to it."""
+_ENDINGS = " or ".join(WRITERS)
 
 
 def export(
     run: RunFolder,
-    file: Annotated[Path, argument("FILE", "Ends in .csv or .parquet.")],
+    file: Annotated[Path, argument("FILE", f"Ends in {_ENDINGS}.")],
     ports: Annotated[
         list[str] | None, option("PATTERN", "A port, or several with * and ?; may be repeated.")
     ] = None,
@@ -32,12 +37,11 @@ def export(
         hocket export runs/car-001 car.csv --ports 'axle.*' --ports body.v
     """
     opened = open_run(run)
-    writers = {".csv": opened.to_csv, ".parquet": opened.to_parquet}
     kind = file.suffix.lower()
-    if kind not in writers:
-        raise FileError(f"cannot write a `{kind}` file", str(file), "a name that ends in .csv or .parquet")
+    if kind not in WRITERS:
+        raise FileError(f"cannot write a `{kind}` file", str(file), f"a name that ends in {_ENDINGS}")
     check_file(file)
-    writers[kind](file, ports or None)
+    WRITERS[kind](opened, file, ports or None)
     print_written(file)
 
 

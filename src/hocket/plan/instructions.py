@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Never, Protocol, TypeAlias, assert_never
 
 from hocket.coupling.wiring import Drive, Wiring
 from hocket.errors import ScenarioError
@@ -253,6 +253,10 @@ def inner_bodies(instruction: Instruction, place: Place) -> Iterator[tuple[Body,
         case Together(bodies) | Next(bodies):
             for number, body in enumerate(bodies, 1):
                 yield body, (*place, number)
+        case Admit() | Feed() | Step() | Read() | Solve() | Save() | Restore() | Record():
+            pass
+        case _:
+            _expect_no_other(instruction)
 
 
 def with_places(body: Body, place: Place, together: bool = False) -> Iterator[Spot]:
@@ -279,7 +283,18 @@ def named_simulators(instruction: Instruction) -> tuple[str, ...]:
             return (sim,)
         case Solve(sims) | Save(sims) | Restore(sims):
             return sims
-    return ()
+        case Admit() | Record() | Together() | Times() | Next() | Try() | Adapt() | Repeat():
+            return ()
+        case _:
+            _expect_no_other(instruction)
+            return ()
+
+
+def _expect_no_other(instruction: Never) -> None:
+    """Let mypy reject a match that leaves out an instruction, as `assert_never` does.
+
+    It raises nothing: a plan that was written by hand may hold anything until it is verified.
+    """
 
 
 def feedback_drives(body: Body, wiring: Wiring) -> Iterator[Drive]:
@@ -325,6 +340,10 @@ def step_fractions(body: Body) -> Iterator[Fraction]:
                 yield from step_fractions(inner)
             case Together(bodies) | Next(bodies):
                 yield from {fraction for inner in bodies for fraction in step_fractions(inner)}
+            case Admit() | Feed() | Read() | Solve() | Save() | Restore() | Record():
+                pass
+            case _:
+                assert_never(instruction)
 
 
 _VERBS = {Feed: "feed", Step: "step", Read: "read"}
@@ -358,7 +377,10 @@ def describe_body(body: Body, indent: str) -> Iterator[str]:
                     yield from describe_body(inner, indent + "    ")
                 if len(bodies) > 12:
                     yield f"{indent}  and {len(bodies) - 12} more"
+            case Admit() | Solve() | Save() | Restore() | Record():
+                yield f"{indent}{describe_instruction(instruction)}"
             case _:
+                _expect_no_other(instruction)
                 yield f"{indent}{describe_instruction(instruction)}"
         at += 1
 
@@ -392,7 +414,9 @@ def describe_instruction(instruction: Instruction) -> str:
             how = "" if accelerate is None else f", {accelerate.describe()}"
             end = "" if until is None else f"until the values agree to {until:g}, at most "
             return f"repeat {end}{at_most} times{how}"
-    return f"{instruction!r:.60}"
+        case _:
+            _expect_no_other(instruction)
+            return f"{instruction!r:.60}"
 
 
 def _describe_control(control: Control) -> str:

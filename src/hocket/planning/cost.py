@@ -13,16 +13,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import assert_never
 
 from hocket.errors import ScenarioError
 from hocket.model.hosts import Hosts, Link
 from hocket.plan.instructions import (
     Adapt,
+    Admit,
     Body,
     Feed,
     Next,
     Read,
+    Record,
     Repeat,
+    Restore,
+    Save,
     Solve,
     Step,
     Times,
@@ -203,6 +208,10 @@ class _InstructionCount:
                     self.add_body(level, inside, times * self._sweeps(level, instruction))
                 case Try(inside) | Adapt(inside):
                     self.add_body(level, inside, times)
+                case Admit() | Save() | Restore() | Record():
+                    pass
+                case _:
+                    assert_never(instruction)
 
     def _add_values(self, level: PlanTree, sim: str, times: Fraction) -> None:
         drives = level.wiring.drives[level.wiring.names.index(sim)]
@@ -339,3 +348,7 @@ def _post_body(post: Post, body: Body, sweeps: int) -> None:
                     _post_body(post, inside, sweeps)
             case Try(inside) | Adapt(inside):
                 _post_body(post, inside, sweeps)
+            case Admit() | Save() | Restore() | Record():
+                pass
+            case _:
+                assert_never(instruction)

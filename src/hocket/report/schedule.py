@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, assert_never
 
 from hocket.coupling.wiring import OWN
 from hocket.model.clock import format_duration
@@ -41,6 +41,8 @@ LANE, HEAD, LABEL = 30, 46, 13
 """Heights: of a simulator's lane, of the lane of a level itself, of a line of words below."""
 
 MarkKind: TypeAlias = Literal["feed", "read", "solve", "save", "restore", "admit", "record"]
+Marked: TypeAlias = Admit | Feed | Read | Solve | Save | Restore | Record
+"""The instructions that take no time."""
 FrameKind: TypeAlias = Literal["together", "repeat", "iteration", "times", "try", "substep", "gap"]
 
 
@@ -286,7 +288,10 @@ class _Layout:
                 return _Cells(level, [body] * self._iteration_count(instruction), 0, PAD)
             case Try(body) | Adapt(body):
                 return _Cells(level, [body])
-        return None
+            case Together() | Admit() | Feed() | Read() | Solve() | Save() | Restore() | Record():
+                return None
+            case _:
+                assert_never(instruction)
 
     def _body_width(self, level: PlanTree, body: Body) -> float:
         return sum(self._instruction_width(level, instruction) for instruction in body)
@@ -327,8 +332,10 @@ class _Layout:
                 self._add_frame(kind, way.level, x, room, _frame_label(instruction), said)
                 for body, at, wide in self._place_cells(way.level, instruction, x, room):
                     self._place_body(way, body, at, wide)
-            case _:
+            case Admit() | Feed() | Read() | Solve() | Save() | Restore() | Record():
                 self._place_marks(way, instruction, x + min(room, MARK) / 2)
+            case _:
+                assert_never(instruction)
 
     def _place_cells(
         self, level: PlanTree, instruction: Instruction, x: float, room: float
@@ -347,10 +354,10 @@ class _Layout:
             more = f"{cells.rest} more"
             self._add_frame("gap", cells.level, x, GAP - 6, more, f"{more} of the same")
 
-    def _place_marks(self, way: _LevelWalk, instruction: Instruction, x: float) -> None:
+    def _place_marks(self, way: _LevelWalk, instruction: Marked, x: float) -> None:
         """Mark what takes no time in the lanes of the simulators it names, or in that of the level."""
         level, number = way.level, self.numbers[way.level.path]
-        kind, said = _MARKS[type(instruction)], describe_instruction(instruction)
+        kind, said = _mark_kind(instruction), describe_instruction(instruction)
         children = [number[sim] for sim in named_simulators(instruction)]
         for path in [level.name(child) for child in children] or [level.path]:
             if path in self.lane:
@@ -448,15 +455,24 @@ class _Layout:
             self.made.frames.append(Frame(kind, x, width, top, lane.floor, label, said, row))
 
 
-_MARKS: dict[type, MarkKind] = {
-    Admit: "admit",
-    Feed: "feed",
-    Read: "read",
-    Record: "record",
-    Restore: "restore",
-    Save: "save",
-    Solve: "solve",
-}
+def _mark_kind(instruction: Marked) -> MarkKind:
+    match instruction:
+        case Admit():
+            return "admit"
+        case Feed():
+            return "feed"
+        case Read():
+            return "read"
+        case Record():
+            return "record"
+        case Restore():
+            return "restore"
+        case Save():
+            return "save"
+        case Solve():
+            return "solve"
+
+
 _AROUND: tuple[tuple[FrameKind, type | tuple[type, ...]], ...] = (
     ("times", (Times, Next)),
     ("repeat", Repeat),

@@ -76,7 +76,7 @@ class Table(Recipe):
             raise ScenarioError(what, expected=expected)
         if not (np.isfinite(times).all() and np.isfinite(values).all()):
             raise ScenarioError("a `Table` has an entry that is not a finite number")
-        backwards = np.flatnonzero(np.diff(times) < 0.0)
+        backwards = np.flatnonzero(times[1:] < times[:-1])
         if len(backwards):
             row = int(backwards[0]) + 1
             what = f"the times of a `Table` decrease: {times[row]:g} s after {times[row - 1]:g} s"

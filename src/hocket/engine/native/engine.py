@@ -20,7 +20,13 @@ from hocket.engine.algebraic_loops import no_convergence, no_solution
 from hocket.engine.ledger import RunningAccount, stored_energies
 from hocket.engine.message_counter import hand_over, message_counts
 from hocket.engine.native.matrices import Matrices, add_projected, has_native_twin, linear_part, step_ticks
-from hocket.engine.native.program import ACCELERATORS, can_reopen_accounts, find_instructions, program
+from hocket.engine.native.program import (
+    ACCELERATORS,
+    INTERPRETED,
+    can_reopen_accounts,
+    find_instructions,
+    program,
+)
 from hocket.engine.reference.iteration import SweepCounts, no_agreement
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import StepCounts, tolerance_not_met
@@ -29,7 +35,7 @@ from hocket.engine.simulator_calls import EarlyError, not_finite, simulator_erro
 from hocket.errors import HocketError, InternalError
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.model.protocols import Array, PreferredStepSimulator, native_twin, provides
-from hocket.plan import Adapt, Repeat, Save, Solve, tries, walk
+from hocket.plan import Adapt, Repeat, Save, Solve, walk
 from hocket.plan.messages import Load
 from hocket.simulators.power_balance import energy_error
 from hocket.simulators.state_space import StateSpaceSimulator
@@ -56,10 +62,10 @@ def native_obstacle(level: Level, ticks: int = 0) -> str:
             if drive and drive.extrapolation is not None and type(drive.extrapolation) not in EXTRAPOLATORS:
                 return f"the extrapolator {type(drive.extrapolation).__name__} is written in Python"
     for _, each in walk(level.plan.step):
+        if type(each) in INTERPRETED:
+            return INTERPRETED[type(each)]
         if isinstance(each, Repeat) and type(each.accelerate) not in (type(None), *ACCELERATORS):
             return f"the accelerator {type(each.accelerate).__name__} is written in Python"
-    if tries(level.plan.step):
-        return "its steps may be made shorter"
     choosy = [child for child, each in enumerate(level.children) if provides(each, PreferredStepSimulator)]
     if choosy and level.adaptive:
         return f"`{level.name(choosy[0])}` prefers steps of its own, and is asked through Python only"

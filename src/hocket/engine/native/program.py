@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeVar, assert_never
 
 import hocket._native as _native
 from hocket import plan
@@ -284,7 +284,14 @@ def _compile_instruction(instruction: plan.Instruction, level: Level) -> _native
             return _native.TimesOperation(body=program(inner, level), count=n)
         case plan.Together(bodies):
             return _compile_together(bodies, level)
-    raise InternalError(f"the native engine does not know {instruction}")
+        case plan.Try():
+            raise InternalError(f"the native engine does not know {instruction}")
+        case _:
+            assert_never(instruction)
+
+
+INTERPRETED: Mapping[type[plan.Instruction], str] = {plan.Try: "its steps may be made shorter"}
+"""The instructions that compiled code does not know, and what is said of a plan that has one."""
 
 
 def _step(

@@ -10,7 +10,7 @@ code yields the matrix of a step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -203,6 +203,8 @@ class Level:
                     restore_children(self, (self.number[sim] for sim in sims))
                 case Repeat():
                     run_repeat(self, instruction)
+                case _:
+                    assert_never(instruction)
 
     def feed(self, child: int) -> None:
         """Fit the inputs of a child from the samples."""

@@ -19,7 +19,7 @@ from hocket.engine.protocol import LiveLevel
 from hocket.engine.reference.rollback import normalise_ticks
 from hocket.engine.simulator_calls import EarlyError, blame
 from hocket.errors import ConvergenceError
-from hocket.model.extrapolators import Hermite, Hold, Polynomial, interpolate_samples, value_at
+from hocket.model.extrapolators import Hold, interpolate_samples, value_at
 from hocket.model.protocols import PreferredStepSimulator, Sample, provides
 from hocket.plan import Adapt, Body, Control
 from hocket.plan.instructions import SMALL, Next, step_factor
@@ -212,10 +212,7 @@ def controlled_outputs(level: LiveLevel) -> list[tuple[int, int, int]]:
 
 def lowest_degree(level: LiveLevel) -> int:
     """Return the lowest degree of an extrapolation between simulators of the level."""
-    found = [
-        each.degree if isinstance(each := drive.extrapolation, (Polynomial, Hermite)) else 0
-        for drive in _continuous_drives(level)
-    ]
+    found = ((drive.extrapolation or Hold()).degree for drive in _continuous_drives(level))
     return min(found, default=0)
 
 

@@ -440,12 +440,3 @@ def schema() -> dict[str, Any]:
 def schema_text() -> str:
     """Return the schema as it is published."""
     return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
-
-
-def publish(path: Path | str = "docs/hocket.schema.json") -> None:
-    """Write the schema to a file."""
-    Path(path).write_text(schema_text(), encoding="utf-8", newline="\n")
-
-
-if __name__ == "__main__":
-    publish()

@@ -6,6 +6,7 @@ Out: their keys, a part of the codec
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import partial, wraps
@@ -37,7 +38,6 @@ from hocket.files.toml.forms import (
 )
 from hocket.files.toml.table_kinds import OUTPUTS, PORTS, SHOWN, Field, TableKind, port_text, table_kind
 from hocket.model import registry
-from hocket.model.clock import format_duration
 from hocket.model.ports import PortLike
 from hocket.model.protocols import Model
 
@@ -120,27 +120,13 @@ def wrap_model(
 
 def unwrap_model(model: Any) -> tuple[Model, dict[str, Any]]:
     """Return the model inside and the keys of its wrappers; what no file can say is left around it."""
-    from hocket.simulators.wrappers.derivatives import Sloped
-    from hocket.simulators.wrappers.emulation import is_emulation
-    from hocket.simulators.wrappers.feedthrough_probe import Reacting
-    from hocket.simulators.wrappers.replay import Replay
-    from hocket.simulators.wrappers.substeps import Substepped
+    from hocket.simulators.wrappers.emulation import Emulating
 
-    inside_out = (Reacting, Replay, Substepped, Sloped)
     keys: dict[str, Any] = {}
-    outer = len(inside_out)
-    while is_emulation(model) and inside_out.index(type(model)) < outer:
-        outer = inside_out.index(type(model))
-        match model:
-            case Reacting(feedthrough=pairs, probed=probed):
-                table = {output: list(inputs) for output, inputs in pairs}
-                keys |= {**({"probed": True} if probed else {}), "feedthrough": table}
-            case Substepped(substep=substep):
-                keys["substep"] = format_duration(substep)
-            case Sloped(trial=trial):
-                keys["slopes"] = BACKWARD if trial is None else format_duration(trial)
-            case _:
-                keys["replay"] = True
+    outer: float = math.inf
+    while isinstance(model, Emulating) and model.rank < outer:
+        outer = model.rank
+        keys |= model.file_keys
         model = model.model
     return model, dict(reversed(keys.items()))
 

@@ -6,6 +6,7 @@ Out: the level with wrappers, what was done and at what price, and what nothing 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -32,8 +33,6 @@ SHORT = Fraction(1, 1000)
 """The length of a trial step, as a part of the level's."""
 ROUNDS = 4
 """Slopes by trial steps want what an earlier round brings."""
-_ORDER = {Reacting: 0, Replay: 1, Substepped: 2, Sloped: 3}
-"""Wrappers from the inside out."""
 
 
 @dataclass(frozen=True)
@@ -120,12 +119,8 @@ def remedy(level: Any, path: str, need: Need) -> str:
     made: Any = wrap_for_need(level, path, need)
     if made is None:
         return ""
-    layer = _emulating_layer(made, need.capability)
-    if isinstance(layer, Substepped):
-        return f'substep = "{format_duration(layer.substep)}"'
-    if isinstance(layer, Sloped):
-        return 'slopes = "backward"' if layer.trial is None else f'slopes = "{format_duration(layer.trial)}"'
-    return "replay = true"
+    ((key, value),) = _emulating_layer(made, need.capability).file_keys.items()
+    return f"{key} = {json.dumps(value)}"
 
 
 def _emulating_layer(model: Any, capability: str) -> Any:
@@ -176,7 +171,7 @@ def _add_wrapper(model: Any, kind: Any, *arguments: Any) -> Model:
     """Return the model with one more wrapper, which stands in its place among those it has."""
     outer = []
     while layered := next(emulation_layers(model), None):
-        if _ORDER[type(layered)] <= _ORDER[kind]:
+        if layered.rank <= kind.rank:
             break
         outer.append(layered)
         model = layered.model

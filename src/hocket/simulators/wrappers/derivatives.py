@@ -49,6 +49,7 @@ class Sloped(Emulating):
     model: Model
     trial: Fraction | None = None
     emulates: ClassVar[str] = "slopes"
+    rank: ClassVar[int] = 3
 
     def __init__(self, model: Model, trial: Duration | None = None):
         check_wrapped(model, "Sloped", "given output derivatives")
@@ -67,6 +68,10 @@ class Sloped(Emulating):
     @property
     def energy(self) -> Any:
         return declared_energy(self.model)
+
+    @property
+    def file_keys(self) -> dict[str, Any]:
+        return {"slopes": "backward" if self.trial is None else format_duration(self.trial)}
 
     @property
     def emulation(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -52,11 +52,22 @@ class ModelWrapper:
 
 
 class Emulating(ModelWrapper):
-    """A wrapper that emulates a capability; `emulation` says how, `price` what that costs and loses."""
+    """A wrapper that emulates a capability; `emulation` says how, `price` what that costs and loses.
+
+    `rank` orders the wrappers of a model from the inside out. `file_keys` are the keys, with their values,
+    that ask for it in a scenario file.
+    """
+
+    emulates: ClassVar[str]
+    rank: ClassVar[int]
 
     @property
     def period(self) -> Fraction | None:
         return period_of(self.model)
+
+    @property
+    def file_keys(self) -> dict[str, Any]:
+        raise NotImplementedError
 
     def without_period(self) -> Any:
         """Return the same model in the step of its level."""

@@ -46,6 +46,7 @@ class Reacting(Emulating):
     feedthrough: tuple[tuple[str, tuple[str, ...]], ...]
     probed: bool = False
     emulates: ClassVar[str] = "feedthrough"
+    rank: ClassVar[int] = 0
 
     def __init__(
         self,
@@ -70,6 +71,11 @@ class Reacting(Emulating):
     @property
     def texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return text_ports(self.model)
+
+    @property
+    def file_keys(self) -> dict[str, Any]:
+        table = {output: list(inputs) for output, inputs in self.feedthrough}
+        return {**({"probed": True} if self.probed else {}), "feedthrough": table}
 
     @property
     def emulation(self) -> str:

@@ -42,9 +42,14 @@ class Replay(Emulating):
     emulates: ClassVar[str] = "rollback"
     emulation: ClassVar[str] = "rollback by replay"
     price: ClassVar[str] = "a run of n steps costs n^2/2"
+    rank: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         check_wrapped(self.model, "Replay", "replayed")
+
+    @property
+    def file_keys(self) -> dict[str, Any]:
+        return {"replay": True}
 
     @property
     def step(self) -> Fraction | None:

@@ -53,6 +53,7 @@ class Substepped(Emulating):
     model: Model
     substep: Fraction
     emulates: ClassVar[str] = "variable step"
+    rank: ClassVar[int] = 2
 
     def __init__(self, model: Model, substep: Duration):
         check_wrapped(model, "Substepped", "sub-stepped")
@@ -69,6 +70,10 @@ class Substepped(Emulating):
         if model.capabilities.stops_early:
             what = f"`{type(model).__name__}` may stop inside a step, at an event: its steps differ in length"
             raise ScenarioError(what, "substep", "a simulator with one step", "leave `substep` out")
+
+    @property
+    def file_keys(self) -> dict[str, Any]:
+        return {"substep": format_duration(self.substep)}
 
     @property
     def emulation(self) -> str:
