@@ -69,7 +69,7 @@ PATIENCE = 240.0
 HANGING = 60.0
 """Seconds in which no test ends: the mutant hangs, which counts as killed."""
 EFFORT = 12.0
-"""Seconds that the tests of one mutant may take together, as measured while they were traced."""
+"""Seconds of computing that the tests of one mutant may take, as measured while they were traced."""
 RANKS = ((0, 1), (2,), (3,))
 """The distances of test files that are asked together; the farther ones only if the nearer ones pass."""
 LINES = 2000
@@ -308,19 +308,19 @@ class Tree:
 
     def chosen(self, mutant: Mutant, traces: dict[str, Trace]) -> list[str]:
         """Return the tests of traced files that are asked about a mutant, file by file."""
-        lines = set(self.lines_of(mutant))
-        through: list[tuple[float, str, str]] = []
-        beside: list[tuple[float, str, str]] = []
+        lines, ranks = set(self.lines_of(mutant)), self.tests_of(mutant.module)
+        through: list[tuple[int, float, str, str]] = []
+        beside: list[tuple[int, float, str, str]] = []
         for file, trace in traces.items():
             for name, test in trace["tests"].items():
                 if test["passed"]:
                     touched = lines & set(test["lines"].get(mutant.module, ()))
-                    (through if touched else beside).append((test["seconds"], file, name))
-        files = {file for _, file, _ in through}
-        shared = [each for each in sorted(beside) if each[1] in files]  # what a first test leaves behind
+                    (through if touched else beside).append((ranks[file], test["seconds"], file, name))
+        files = {file for _, _, file, _ in through}
+        shared = [each for each in sorted(beside) if each[2] in files]  # what a first test leaves behind
         taken: dict[str, list[str]] = {}
         spent = 0.0
-        for seconds, file, name in [*sorted(through), *shared]:
+        for _, seconds, file, name in [*sorted(through), *shared]:
             if spent + seconds <= EFFORT:
                 spent += seconds
                 taken.setdefault(file, []).append(name)
@@ -419,7 +419,7 @@ class Tracer:
     def pytest_runtest_logstart(self) -> None:
         """Begin to trace."""
         self.seen, self.left = {}, Counter()
-        self.begin = time.monotonic()
+        self.begin = sum(os.times()[:4])
         threading.settrace(self._call)
         sys.settrace(self._call)
 
@@ -428,7 +428,7 @@ class Tracer:
         sys.settrace(None)
         threading.settrace(None)
         test = self._test(nodeid)
-        test["seconds"] += time.monotonic() - self.begin
+        test["seconds"] += sum(os.times()[:4]) - self.begin
         for code, lines in self.seen.items():
             test["lines"][str(self._module(code.co_filename))] |= lines
 

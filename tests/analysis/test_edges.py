@@ -1,21 +1,27 @@
 """Decisions at their edges: what counts as growing, as rounding, as a change that helps."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import hocket as hk
 from hocket.analysis import coupling_check
+from hocket.analysis.bond_energy import _energy_grows
 from hocket.analysis.consistency import relative_consistency
 from hocket.analysis.defect_estimate import changed_model_doubts, connection_gaps
 from hocket.analysis.disturbance_transfer import Transfer, _refine_peak
+from hocket.analysis.error_prediction import predicted_order
+from hocket.analysis.linear_models import Tangent
+from hocket.analysis.linearisation import RefusedError, _check_events
 from hocket.analysis.measure import Outcome
 from hocket.analysis.recommended_change import CouplingChange, RecommendedChanges, best_change
 from hocket.analysis.run_error import _observed_order
-from hocket.analysis.stability import EDGE, MARGIN, IterationConvergence, Stability
+from hocket.analysis.stability import EDGE, MARGIN, IterationConvergence, Stability, participation_factors
 from hocket.analysis.stability_intervals import largest_modulus, stable_intervals
 from hocket.errors import ScenarioError
+from hocket.files.plotting import Series
 from hocket.model.clock import seconds
 from hocket.model.experiment import Experiment
 from systems import FREE_LAG, LAG, LAG_AT_REST
@@ -69,7 +75,14 @@ def test_a_verdict_on_exact_models_is_conclusive():
 
 @pytest.mark.parametrize(
     ("rho", "exact", "grows"),
-    [(1.5, None, False), (1.5, 1.0 + MARGIN, False), (1.5, 1.5, True), (1.5, 1.2, False), (1.01, 1.5, True)],
+    [
+        (1.5, None, False),
+        (1.0 + MARGIN, 1.0 + MARGIN, False),
+        (1.0 + 2.0 * MARGIN, 1.0 + 2.0 * MARGIN, True),
+        (1.5, 1.5, True),
+        (1.5, 1.2, False),
+        (1.01, 1.5, True),
+    ],
 )
 def test_what_grows_by_itself_grows_as_fast_as_the_exact_system(rho, exact, grows):
     found = stability(rho, exact_rho=exact)
@@ -166,3 +179,77 @@ def test_what_an_extrapolation_misses_is_the_next_difference_of_its_output(how, 
 @pytest.mark.parametrize(("level", "name"), [("", "the outermost level"), ("in.side", "`in.side`")])
 def test_an_iteration_is_named_after_its_level(level, name):
     assert IterationConvergence(level, 0.5, 0.5, "plain", 1, 30).name == name
+
+
+def test_motion_without_an_event_is_that_of_the_tangent():
+    """x' = 2 - x from 1 is 2 - e^-t; the outputs are x and x / 1000 + 5, and the input is silent."""
+    A, B, C, D = (np.array(each) for each in ([[-1.0]], [[0.0]], [[1.0], [0.001]], [[0.0], [0.0]]))
+    tangent = Tangent(LAG, A, B, C, D, np.ones(1), np.array([2.0]), np.array([0.0, 5.0]))
+    place = SimpleNamespace(u=np.zeros(1), h=0.25)
+    x = 2.0 - np.exp(-0.25 * np.arange(9))
+    _check_events(tangent, np.column_stack([x, 0.001 * x + 5.0]), place)
+    with pytest.raises(RefusedError, match="does not move as its tangent within 2 s"):
+        _check_events(tangent, np.column_stack([x, 0.002 * x + 4.999]), place)
+
+
+@pytest.mark.parametrize(
+    ("how", "order", "where"),
+    [
+        (None, 2, "`a.u` is extrapolated with degree 1"),
+        (hk.Hold(), 1, "`in.b.u` is extrapolated with degree 0"),
+    ],
+)
+def test_a_level_that_holds_what_comes_from_outside_has_the_order_of_that(how, order, where):
+    wires = [hk.Connection("u", "b.u", extrapolation=how), hk.Connection("b.y", "y")]
+    inside = hk.Scenario({"b": LAG}, wires, inputs=["u = 0"], outputs=["y"])
+    models = {"a": LAG, "in": hk.Composite(inside, "0.1 s", extrapolation="linear")}
+    outer = hk.Scenario(models, {"a.u": "in.y", "in.u": "a.y"})
+    assert predicted_order(hk.Composite(outer, "0.1 s", extrapolation="linear")) == (order, where)
+
+
+@pytest.mark.parametrize(
+    ("t", "values", "doubts"),
+    [([0.0, 1.0], [2.0, 3.0], 1), ([0.5, 1.0], [2.0, 3.0], 0), ([0.0], [1.0], 0), ([], [], 0)],
+)
+def test_starts_are_compared_where_both_are_known(t, values, doubts):
+    def recorded(t, values):
+        class Recorded(dict):
+            ports, info = ("a.y",), {}
+
+        return Recorded({"a.y": Series(np.array(t), np.array(values), "", "a.y")})
+
+    run = recorded([0.0, 1.0], [1.0, 2.0])
+    assert len(list(changed_model_doubts(run, [recorded(t, values)]))) == doubts
+    assert len(list(changed_model_doubts(recorded(t, values), [run]))) == doubts
+
+
+@pytest.mark.parametrize(
+    ("rho", "own", "steps", "grows"),
+    [
+        (1.0001, 1.0, 40, False),  # (1 + 1e-4)^80 is 1.008
+        (1.0001, 1.0, 60, True),  # (1 + 1e-4)^120 is 1.012
+        (2.0002, 2.0, 60, True),
+        (0.9, 1.0, 1000, False),
+        (1.0, 1.0, 1000, False),
+        (None, 1.0, 60, False),
+        (1.0001, None, 60, False),
+        (None, None, 60, False),
+    ],
+)
+def test_energy_grows_with_the_square_of_motion_by_more_than_one_percent(rho, own, steps, grows):
+    assert _energy_grows(rho, own, steps) is grows
+
+
+def test_states_take_part_as_their_simulator_and_what_is_exchanged_as_its_port():
+    cells = [
+        SimpleNamespace(kind=kind, owner=owner, name=name)
+        for kind, owner, name in (
+            ("state", "a", "x1"),
+            ("history", "a", "x2"),
+            ("sample", "b", "y"),
+            ("input", "b", "u"),
+        )
+    ]
+    parts = participation_factors(cells, np.array([1.0, 2.0, 1j, 1.0]), np.array([2.0, 1.0, 3.0, 0.0]))
+    found = [(part.name, part.kind, part.share) for part in parts]
+    assert found == [("a", "simulator", pytest.approx(4 / 7)), ("b.y", "sample", pytest.approx(3 / 7))]

@@ -225,3 +225,9 @@ def test_every_number_of_a_step_is_one_of_the_exact_solution():
     names = [f"{cell.kind} {cell.owner}.{cell.name}" for cell in cells]
     numbers = zip(names, found.weights.tolist(), found.ago.tolist(), found.moving.tolist(), strict=True)
     assert list(numbers) == expected
+
+
+@pytest.mark.parametrize("start", [0.0, 3.0])
+def test_an_input_of_the_whole_stays_at_its_start(start):
+    scenario = Scenario({"a": lag()}, [Connection("u", "a.u", gain=2.0, offset=1.0)], inputs=[f"u = {start}"])
+    assert exact_solution(Composite(scenario, "0.1 s")).b.tolist() == [2.0 * start + 1.0]

@@ -9,6 +9,9 @@ import pytest
 
 import hocket as hk
 from command_line import good, refused
+from hocket.cli.command_arguments import parse_kind
+from hocket.files.toml.pass_options import PASSES
+from hocket.planning.compiler.accuracy import Accuracy
 from planning.compiler.joined import error, joined
 from systems import EXAMPLES
 
@@ -91,6 +94,12 @@ def test_controlled_steps_take_the_stop_of_the_file(tmp_path, monkeypatch):
     assert np.max(run["clock.t"]) == pytest.approx(stop, rel=1e-12)
     good("compile", "controlled.toml", "--undo", "--out", "again.toml")
     assert Path("again.toml").read_text() == text
+
+
+def test_a_pass_takes_the_options_of_its_class():
+    text = 'accuracy(stop="1 s", first="1 ms", watch=["left.*"], tolerances={"left.x" = 1e-3})'
+    made = parse_kind(PASSES, text, "pass", "--pass")
+    assert made == Accuracy("1 s", first="1 ms", watch=("left.*",), tolerances={"left.x": 1e-3})
 
 
 @pytest.mark.parametrize(

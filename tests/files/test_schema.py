@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 
 from hocket.files.toml.codec import EXTRAPOLATIONS, MODELS, ORCHESTRATORS, schema, schema_text
+from hocket.model import registry
 from systems import ROOT
 
 PUBLISHED = ROOT / "docs" / "hocket.schema.json"
@@ -136,7 +137,7 @@ def test_every_kind_has_a_good_example() -> None:
 @pytest.mark.parametrize("family", [EXTRAPOLATIONS, ORCHESTRATORS])
 def test_words(family: Any) -> None:
     for word in (
-        *family.words,
+        *(name for name, found in registry.load_all(family.registered) if not registry.is_builder(found)),
         *(kind.name for kind in family.kinds if not any(entry.required for entry in kind.fields)),
     ):
         assert valid(f'step = 1\n{family.name} = "{word}"\n[models]')

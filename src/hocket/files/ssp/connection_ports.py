@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from hocket.files.ssp.document import Component, ConnectionEnd, Connector, DirectedConnection, System
 from hocket.files.ssp.unit_definitions import IDENTITY, fmu_unit, recognised_name, unit_conversion
-from hocket.files.ssp.vocabulary import KINDS, flatten_array
+from hocket.files.ssp.vocabulary import flatten_array
 from hocket.model.ports import Port
 from hocket.model.protocols import Model
 from hocket.simulators.fmu.ports import indices
@@ -156,7 +156,7 @@ class SystemPorts:
         units = {unit for spot, wire in others if (unit := spot.unit) and not wire.link.suppress}
         unit = connector.unit or (units.pop() if len(units) == 1 else None)
         types = {spot.port.type for spot, _ in others}
-        kind = PORT_TYPES.get(KINDS.get(connector.type, "")) or (types.pop() if len(types) == 1 else "real")
+        kind = PORT_TYPES.get(connector.type) or (types.pop() if len(types) == 1 else "real")
         held = kind == "real" and bool(others) and all(spot.port.held for spot, _ in others)
         items = connector.items or next((spot.items for spot, _ in others if spot.items), {})
         starts = self._starts(name, items)

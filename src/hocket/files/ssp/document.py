@@ -26,7 +26,7 @@ from hocket.files.ssp.parameter_values import (
     read_transformation,
 )
 from hocket.files.ssp.unit_definitions import look_up_unit, read_units
-from hocket.files.ssp.vocabulary import DEFINITION, FMU, INTERFACES, KINDS, MAPPING, PACKAGE, SET
+from hocket.files.ssp.vocabulary import DEFINITION, FMU, FMU_TYPES, INTERFACES, MAPPING, PACKAGE, SET
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import FLOATS, NamedUnit, element_name
 
@@ -58,7 +58,7 @@ class Connector:
     kind: str
     """input, output, parameter ...; empty: not told."""
     type: str
-    """Real, Integer ...; empty: not told."""
+    """As an FMU calls it: real, integer ...; empty: not told."""
     unit: NamedUnit | None
     items: Mapping[str, int]
     """Of an enumeration."""
@@ -203,13 +203,14 @@ def read_connectors(nodes: Iterable[Node], document: Document) -> dict[str, Conn
             node.fault(f"the connector `{name}` is a clock or has one, which hocket does not tick")
         if name in found:
             node.fault(f"two connectors are named `{name}`", "names that differ")
-        typed = next((child for child in node.children if child.tag in KINDS), None)
+        typed = next((child for child in node.children if child.tag in FMU_TYPES), None)
+        of = FMU_TYPES[typed.tag] if typed else ""
         sizes = tuple(size.get("size") or size.get("sizeConnector") for size in node.all("Dimension"))
         found[name] = Connector(
             name,
             kind,
-            typed.tag if typed else "",
-            look_up_unit(typed.get("unit"), document.units) if typed and KINDS[typed.tag] in FLOATS else None,
+            of,
+            look_up_unit(typed.get("unit"), document.units) if typed and of in FLOATS else None,
             document.enumerations.get(typed.get("name"), {}) if typed else {},
             sizes or None,
             node,

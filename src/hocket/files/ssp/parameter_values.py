@@ -20,7 +20,7 @@ from hocket.files.ssp.unit_definitions import (
     read_units,
     unit_conversion,
 )
-from hocket.files.ssp.vocabulary import KINDS, flatten_array, map_array, nest_array
+from hocket.files.ssp.vocabulary import FMU_TYPES, flatten_array, map_array, nest_array
 from hocket.simulators.fmu.variables import FLOATS, VALUE_PARSERS, NamedUnit, parse_boolean
 
 TEXTS = ("String", "Enumeration")
@@ -46,10 +46,10 @@ def read_parameter_set(node: Node, units: Mapping[str, NamedUnit]) -> dict[str, 
     found: dict[str, Parameter] = {}
     for entry in node.all("Parameters", "Parameter"):
         name = entry.get("name")
-        typed = next((child for child in entry.children if child.tag in KINDS), None)
+        typed = next((child for child in entry.children if child.tag in FMU_TYPES), None)
         if not name or typed is None:
             known = [child.tag for child in entry.children]
-            hint = suggest_nearest(known[0], KINDS) if known else ""
+            hint = suggest_nearest(known[0], FMU_TYPES) if known else ""
             entry.fault(f"the parameter `{name}` has no value", "such as <Real value=...>", hint)
             continue
         if name in found:
@@ -59,7 +59,7 @@ def read_parameter_set(node: Node, units: Mapping[str, NamedUnit]) -> dict[str, 
         except ValueError as error:
             typed.fault(f"`{name}` is {error}", _parser(typed.tag)[1])
             continue
-        unit = look_up_unit(typed.get("unit"), own) if KINDS[typed.tag] in FLOATS else None
+        unit = look_up_unit(typed.get("unit"), own) if FMU_TYPES[typed.tag] in FLOATS else None
         found[name] = Parameter(name, value, unit, entry)
     return found
 
@@ -109,7 +109,7 @@ def _parse_single(tag: str, text: str) -> Any:
 
 def _parser(tag: str) -> tuple[Callable[[str], Any], str]:
     """Return what reads a value of a typed element, and what it expects; items go by their names."""
-    return VALUE_PARSERS["string" if tag in TEXTS else KINDS[tag]]
+    return VALUE_PARSERS["string" if tag in TEXTS else FMU_TYPES[tag]]
 
 
 _TABLES: dict[str, Callable[[str], Any]] = {"Boolean": parse_boolean, "Integer": int, "Enumeration": str}

@@ -1,15 +1,15 @@
-"""Values of arrays: nested as they are given, flat as they are written.
+"""The words of SSP: namespaces, media types, types of values; and arrays, nested or flat.
 
-In:  nested lists; or values and sizes
-Out: the values in order, the last index running fastest; or nested lists
+In:  words of an SSP, nested lists
+Out: what hocket calls them; values in order, the last index running fastest
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
-from xml.etree.ElementTree import Element
+
+from hocket.simulators.fmu.variables import SIZED
 
 
 def flatten_array(value: Any) -> list[Any]:
@@ -48,35 +48,8 @@ INTERFACES = {"any": "auto", "CoSimulation": "co-simulation", "ModelExchange": "
 LOOKUP = "hocket.files.ssp.lookup:Lookup"
 """The model that stands for a table in a connection."""
 
-
 _FIRST = ("Real", "Integer", "Boolean", "String", "Enumeration", "Binary")
-_SECOND = ("Float32", "Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64")
-KINDS = {"Float64": "real", **{tag: tag.lower() for tag in (*_FIRST, *_SECOND)}}
+FMU_TYPES = {tag: "real" if tag == "Float64" else tag.lower() for tag in (*SIZED, *_FIRST)}
 """By the tag of a typed element: what an FMU calls the type."""
-TAGS = {kind: tag for tag, kind in KINDS.items()} | {"int32": "Integer"}
+TAGS = {kind: tag for tag, kind in FMU_TYPES.items()} | {"int32": "Integer"}
 """The tags that are written: those of 1.0 where they serve."""
-
-
-@dataclass
-class Needs:
-    """The version, found out on the way; `versioned` are the elements that tell it."""
-
-    reason: str = ""
-    """What 2.0 is needed for; empty: 1.0 is enough."""
-    versioned: list[Element] = field(default_factory=list)
-
-    def require_version_2(self, reason: str) -> None:
-        self.reason = self.reason or reason
-
-    def tag(self, tag: str) -> str:
-        """Return the name of a type, which may be one that 2.0 has only."""
-        if tag not in _FIRST:
-            self.require_version_2(f"the type {tag}")
-        return tag
-
-    def finish(self) -> str:
-        """Write the version where it belongs, and return it."""
-        version = "2.0" if self.reason else "1.0"
-        for element in self.versioned:
-            element.set("version", version)
-        return version

@@ -34,7 +34,6 @@ from hocket.files.ssp.vocabulary import (
     SSD,
     SSV,
     TAGS,
-    Needs,
 )
 from hocket.model.arguments import free_name
 from hocket.model.clock import seconds
@@ -46,7 +45,7 @@ from hocket.model.scenario import Connection, Scenario
 from hocket.model.units import conversion
 from hocket.simulators.fmu.ports import shape
 from hocket.simulators.fmu.recipe import Fmu
-from hocket.simulators.fmu.variables import BASES, FmuVariable, NamedUnit, split_element
+from hocket.simulators.fmu.variables import BASES, SIZED, FmuVariable, NamedUnit, split_element
 from hocket.simulators.python import Python
 from hocket.simulators.state_space import StateSpace
 
@@ -212,18 +211,17 @@ class ParameterValue(NamedTuple):
     sizes: tuple[int, ...] = ()
 
 
-def write_bindings(parent: Element, values: Iterable[ParameterValue], name: str, needs: Needs) -> None:
+def write_bindings(parent: Element, values: Iterable[ParameterValue], name: str) -> None:
     """Append the bindings of an element; nothing for no values."""
     written = list(values)
     if not written:
         return
     binding = SubElement(SubElement(parent, f"{SSD}ParameterBindings"), f"{SSD}ParameterBinding")
     inline = SubElement(SubElement(binding, f"{SSD}ParameterValues"), f"{SSV}ParameterSet", name=name)
-    needs.versioned.append(inline)
     parameters = SubElement(inline, f"{SSV}Parameters")
     for value in written:
         parameter = SubElement(parameters, f"{SSV}Parameter", name=value.name)
-        typed = SubElement(parameter, f"{SSV}{needs.tag(value.tag)}")
+        typed = SubElement(parameter, f"{SSV}{value.tag}")
         texts = [_format_value(value.tag, each) for each in value.values]
         if value.tag in ("String", "Enumeration", "Binary") and len(texts) != 1:
             for text in texts:
@@ -231,7 +229,6 @@ def write_bindings(parent: Element, values: Iterable[ParameterValue], name: str,
         else:
             typed.set("value", " ".join(texts))
         for size in value.sizes:
-            needs.require_version_2("an array of parameters")
             SubElement(parameter, f"{SSC}Dimension", size=str(size))
 
 
@@ -253,18 +250,14 @@ def port_values(ports: Iterable[Port]) -> Iterator[ParameterValue]:
 
 def fmu_values(fmu: Fmu) -> Iterator[ParameterValue]:
     """Yield what an FMU is given, arrays whole."""
-    for name, values in fmu.settings.given.items():
+    for name, given in fmu.settings.given.items():
         variable = fmu.description.by_name[name]
-        yield _typed_value(variable, list(values), shape(variable, fmu.settings.sizes))
-
-
-def _typed_value(variable: FmuVariable, values: list[Any], of: tuple[int, ...]) -> ParameterValue:
-    tag = TAGS[variable.type]
-    if variable.type == "enumeration":
-        items = {number: item for item, number in variable.items.items()}
-        named = [items.get(value) for value in values]
-        tag, values = ("Integer", values) if None in named else (tag, named)
-    return ParameterValue(variable.name, tag, values, of)
+        tag, values = TAGS[variable.type], list(given)
+        if variable.type == "enumeration":
+            items = {number: item for item, number in variable.items.items()}
+            named = [items.get(value) for value in values]
+            tag, values = ("Integer", values) if None in named else (tag, named)
+        yield ParameterValue(name, tag, values, shape(variable, fmu.settings.sizes))
 
 
 @dataclass
@@ -273,7 +266,6 @@ class SystemWriter:
 
     sources: Mapping[Any, str]
     """By file: where the FMU is in the archive."""
-    needs: Needs = field(default_factory=Needs)
     terms: Definitions = field(default_factory=Definitions)
     faults: list[Fault] = field(default_factory=list)
 
@@ -288,7 +280,7 @@ class SystemWriter:
                     self._write_port(connectors, port, kind)
         # a name such as `mass.force` would set the variable of `mass` too
         starts = [port for port in scenario.inputs if port.name.partition(".")[0] not in scenario.models]
-        write_bindings(node, port_values(starts), name, self.needs)
+        write_bindings(node, port_values(starts), name)
         ends = ConnectedPorts(scenario)
         elements = SubElement(node, f"{SSD}Elements")
         for model_name, model in scenario.models.items():
@@ -332,23 +324,19 @@ class SystemWriter:
         if used:
             connectors = SubElement(node, f"{SSD}Connectors")
             for variable in used:
-                self._write_variable(connectors, fmu, variable.name)
-        write_bindings(node, fmu_values(fmu), name, self.needs)
+                self._write_variable(connectors, fmu, variable)
+        write_bindings(node, fmu_values(fmu), name)
         self.annotate(node, "Model", fmu, name)
 
-    def _write_variable(self, parent: Element, fmu: Fmu, name: str) -> None:
-        variable = fmu.description.by_name[name]
-        if variable.causality in ("local", "independent", "structuralParameter"):
-            self.needs.require_version_2(f"a connector of the kind {variable.causality}")
+    def _write_variable(self, parent: Element, fmu: Fmu, variable: FmuVariable) -> None:
         kind = "local" if variable.causality == "independent" else variable.causality
-        connector = SubElement(parent, f"{SSD}Connector", name=name, kind=kind)
-        typed = SubElement(connector, f"{SSC}{self.needs.tag(TAGS[variable.type])}")
+        connector = SubElement(parent, f"{SSD}Connector", name=variable.name, kind=kind)
+        typed = SubElement(connector, f"{SSC}{TAGS[variable.type]}")
         if variable.type == "enumeration":
-            typed.set("name", self.terms.add_enumeration(name, variable.items))
+            typed.set("name", self.terms.add_enumeration(variable.name, variable.items))
         elif variable.unit and self.terms.add_unit(variable.unit, fmu):
             typed.set("unit", variable.unit)
         for size in shape(variable, fmu.settings.sizes):
-            self.needs.require_version_2("an array")
             SubElement(connector, f"{SSC}Dimension", size=str(size))
 
     def _write_connection(
@@ -464,13 +452,18 @@ def _add_fmu(archive: zipfile.ZipFile, fmu: Path, name: str) -> None:
                 packed.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
+def _is_new(node: Element) -> bool:
+    """Return whether SSP 1.0 does not have an element: arrays, some types, some kinds of connectors."""
+    tag = node.tag.partition("}")[2]
+    return tag in ("Dimension", *SIZED) or node.get("kind") in ("local", "structuralParameter")
+
+
 def ssd_text(experiment: Experiment, sources: dict[Path, str]) -> bytes:
     for prefix, namespace in {**NAMESPACES, "hocket": NAMESPACE}.items():
         register_namespace(prefix, namespace)
     writer = SystemWriter(sources)
     root = Element(f"{SSD}SystemStructureDescription", name=experiment.name)
     root.set("generationTool", "hocket")
-    writer.needs.versioned.append(root)
     writer.write_system(root, "root", experiment.composite)
     writer.terms.write(root)
     element = SubElement(root, f"{SSD}DefaultExperiment")
@@ -484,7 +477,9 @@ def ssd_text(experiment: Experiment, sources: dict[Path, str]) -> bytes:
     writer.annotate(element, "Run", SimpleNamespace(**run), "run")
     if writer.faults:
         raise ScenarioError(writer.faults)
-    writer.needs.finish()
+    version = "2.0" if any(map(_is_new, root.iter())) else "1.0"
+    for versioned in (root, *root.iter(f"{SSV}ParameterSet")):
+        versioned.set("version", version)
     ElementTree.indent(root)
     text: bytes = ElementTree.tostring(root, "utf-8", xml_declaration=True)
     try:

@@ -250,23 +250,6 @@ class NoneWordForm(WordOrForm):
         return None if value == self.word else self.form.read(value, place)
 
 
-@dataclass(frozen=True)
-class ZerosForm:
-    """Numbers that are left out where all are zero."""
-
-    of: Form
-
-    def read(self, value: Any, place: FilePlace) -> Any:
-        return self.of.read(value, place)
-
-    def write(self, value: Any, place: FilePlace) -> Any:
-        numbers = np.array(value, dtype=float)
-        return self.of.write(value, place) if numbers.any() or np.signbit(numbers).any() else None
-
-    def schema(self) -> dict[str, Any]:
-        return self.of.schema()
-
-
 NUMBER = NumberForm(float, "a number", "number")
 WHOLE = ScalarForm(int, "a whole number", "integer")
 TRUTH = ScalarForm(bool, "true or false", "boolean")

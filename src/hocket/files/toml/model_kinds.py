@@ -13,6 +13,8 @@ from functools import partial, wraps
 from operator import attrgetter
 from typing import Any
 
+import numpy as np
+
 from hocket.errors import ScenarioError
 from hocket.files.toml.forms import (
     CODE,
@@ -34,7 +36,6 @@ from hocket.files.toml.forms import (
     ListForm,
     MappingForm,
     WordOrForm,
-    ZerosForm,
 )
 from hocket.files.toml.table_kinds import OUTPUTS, PORTS, SHOWN, Field, TableKind, port_text, table_kind
 from hocket.model import registry
@@ -157,6 +158,16 @@ def _build_sum(inputs: Iterable[PortLike], gains: list[float] | None = None, uni
     return Sum(*ports, gains=gains, unit=unit)
 
 
+def _nonzero(name: str) -> Callable[[Any], Any]:
+    """Return what takes numbers from a model: nothing where all are zero."""
+
+    def get(model: Any) -> Any:
+        numbers = np.array(getattr(model, name), dtype=float)
+        return getattr(model, name) if numbers.any() or np.signbit(numbers).any() else None
+
+    return get
+
+
 def _feedthrough_table(model: Any) -> dict[str, list[str]] | None:
     """Return the feedthrough of an Ode where it is not what the Ode would assume."""
     every = tuple(port.name for port in model.inputs)
@@ -199,10 +210,10 @@ _BEGIN = Field("begin", DURATION, "the time at the start")
 _KEYS: dict[str, tuple[Field, ...]] = {
     "state-space": (
         Field("A", MATRIX, "x' = A x + B u"),
-        Field("B", ZerosForm(MATRIX)),
-        Field("C", ZerosForm(MATRIX), "y = C x + D u"),
-        Field("D", ZerosForm(MATRIX)),
-        Field("x0", ZerosForm(VECTOR), "the initial state"),
+        Field("B", MATRIX, get=_nonzero("B")),
+        Field("C", MATRIX, "y = C x + D u", get=_nonzero("C")),
+        Field("D", MATRIX, get=_nonzero("D")),
+        Field("x0", VECTOR, "the initial state", get=_nonzero("x0")),
         Field("inputs", PORTS),
         Field("outputs", OUTPUTS),
         Field("method", ChoiceForm("hocket.simulators.methods:MethodName"), "how it is integrated"),

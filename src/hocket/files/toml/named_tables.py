@@ -48,19 +48,9 @@ BOND = table_kind(
 BONDS = NamedTablesForm("bonds", BOND, "a bond", "[bonds.joint]", check=named_bonds, stand_in=Bond("", ""))
 
 
-def _build_constraint(
-    equations: tuple[str, ...],
-    rates: Mapping[str, str] | None = None,
-    mu: float | None = None,
-    determines: tuple[str, ...] = (),
-) -> Constraint:
-    """Equations between ports, which determine the inputs in them."""
-    return Constraint(equations, rates or {}, mu, determines)
-
-
 CONSTRAINT = table_kind(
     "a constraint",
-    _build_constraint,
+    Constraint,
     Field("equations", TEXTS, 'such as ["left.x = right.x", "left.F + right.F = 0"]'),
     Field(
         "rates",
@@ -71,7 +61,6 @@ CONSTRAINT = table_kind(
     Field("mu", NUMBER, "how fast gaps are closed, in 1/s; left out: in about a step"),
     Field("determines", TEXTS, "inputs that are to be found though they stand in no equation"),
     tagged=False,
-    cls=Constraint,
 )
 
 

@@ -65,16 +65,9 @@ class KindFamily(DefinedForm):
     @property
     def kinds(self) -> tuple[TableKind, ...]:
         """All kinds; imports every class."""
-        known = [name for name, found in self._load_all() if registry.is_builder(found)]
+        found = () if self.registered is None else registry.load_all(self.registered)
+        known = [name for name, each in found if registry.is_builder(each)]
         return (*map(self._make_kind, known), *self.own)
-
-    @property
-    def words(self) -> Mapping[str, Any]:
-        """Objects that have a name of their own."""
-        return {name: found for name, found in self._load_all() if not registry.is_builder(found)}
-
-    def _load_all(self) -> Iterable[tuple[str, Any]]:
-        return () if self.registered is None else registry.load_all(self.registered)
 
     def known_names(self) -> list[str]:
         """Return the names of all kinds and words, without importing anything."""
@@ -94,7 +87,7 @@ class KindFamily(DefinedForm):
     def read(self, value: Any, place: FilePlace) -> Any:
         """Return what a word or a table describes."""
         if isinstance(value, str) and self.by_word:
-            return self.read_word(value, place)
+            return self._read_word(value, place)
         if not isinstance(value, dict):
             word = "a word or a table" if self.by_word else "a table"
             first = self.known_names()[0]
@@ -108,23 +101,21 @@ class KindFamily(DefinedForm):
         chosen = self._choose_kind(name, value, place / "type")
         return chosen if chosen is WRONG else chosen.read(value, place)
 
-    def read_word(self, word: str, place: FilePlace) -> Any:
-        """Return what a word stands for."""
+    def _read_word(self, word: str, place: FilePlace) -> Any:
         found = place.attempt(lambda: self._load(word))
         if found is not None and not registry.is_builder(found):
             return found
         chosen = self._choose_kind(word, {}, place)
         return chosen if chosen is WRONG else chosen.read({"type": word}, place)
 
-    def kinds_named(self, name: str) -> list[TableKind]:
-        """Return the kinds of one name; raises ScenarioError where its package is broken."""
+    def _kinds_named(self, name: str) -> list[TableKind]:
         found = self._load(name)
         if found is None:
             return [kind for kind in self.own if kind.name == name]
         return [self._make_kind(name)] if registry.is_builder(found) else []
 
     def _choose_kind(self, name: str, table: Mapping[str, Any], place: FilePlace) -> Any:
-        choices = place.attempt(lambda: self.kinds_named(name))
+        choices = place.attempt(lambda: self._kinds_named(name))
         if choices is WRONG:
             return WRONG
         if not choices:
@@ -160,31 +151,13 @@ class KindFamily(DefinedForm):
 
     def definition(self) -> dict[str, Any]:
         """Return the JSON Schema of all kinds."""
-        bare = [kind.name for kind in self.kinds if not any(entry.required for entry in kind.fields)]
-        words = list(dict.fromkeys([*self.words, *bare])) if self.by_word else []
+        words = [*registry.words(self.registered)] if self.registered and self.by_word else []
         return {"anyOf": [*([{"enum": words}] if words else []), *(kind.schema() for kind in self.kinds)]}
 
 
 EXTRAPOLATIONS = KindFamily("extrapolation", registered="extrapolators")
 ACCELERATIONS = KindFamily("accelerator", registered="accelerators")
 ORCHESTRATORS = KindFamily("orchestrator", registered="orchestrators")
-
-
-@dataclass(frozen=True)
-class LocatedForm:
-    """A value that names models: faults that the scenario finds in it are shown at this place."""
-
-    form: Form
-
-    def read(self, value: Any, place: FilePlace) -> Any:
-        place.findings.places[f"{place.level}{place.keys[-1]}"] = place
-        return self.form.read(value, place)
-
-    def write(self, value: Any, place: FilePlace) -> Any:
-        return self.form.write(value, place)
-
-    def schema(self) -> dict[str, Any]:
-        return self.form.schema()
 
 
 FORMS_BY_TYPE: dict[Any, Form] = {
@@ -229,9 +202,7 @@ def _field(key: str, form: Form, about: str, default: Any) -> Field:
         return Field(key, form, about, get=lambda thing: word if get(thing) is None else get(thing))
     if isinstance(form, KindFamily) and default is not inspect.Parameter.empty:
         return Field(key, form, about, stand_in=default)
-    if isinstance(form, ListForm | MappingForm | WordOrForm):
-        return Field(key, LocatedForm(form), about)
-    return Field(key, form, about)
+    return Field(key, form, about, located=isinstance(form, ListForm | MappingForm | WordOrForm))
 
 
 def _annotations(build: Callable[..., Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -47,6 +47,8 @@ class Field:
     """Takes the place of a wrong value so that the rest of the scenario can still be checked."""
     spread: bool = False
     """The value is a mapping of further arguments."""
+    located: bool = False
+    """It may name models: faults that the scenario finds in it are shown at its place."""
     required: bool = False
     default: Any = _NOTHING
 
@@ -86,7 +88,10 @@ class TableKind:
         good = True
         for entry in self.fields:
             if entry.name in value:
-                read = entry.form.read(value[entry.name], place / entry.name)
+                here = place / entry.name
+                if entry.located:
+                    place.findings.places[f"{place.level}{entry.name}"] = here
+                read = entry.form.read(value[entry.name], here)
             elif entry.required:
                 read = WRONG
                 if not difflib.get_close_matches(entry.name, unknown, n=1, cutoff=0.6):

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from hocket.errors import FileError
-from hocket.simulators.fmu.variables import Description, FmuInterface
+from hocket.simulators.fmu.variables import SIZED, Description, FmuInterface
 
 _SYSTEMS = {"Linux": ("linux", ".so"), "Windows": ("windows", ".dll"), "Darwin": ("darwin", ".dylib")}
 _SHORT = {"linux": "linux", "windows": "win", "darwin": "darwin"}
@@ -133,11 +133,8 @@ OUTPUT_SLOPES = {
 }
 DIRECTIONAL = {2: "fmi2GetDirectionalDerivative", 3: "fmi3GetDirectionalDerivative"}
 
-_TYPES = {
-    1: "Real Integer Boolean String",
-    2: "Real Integer Boolean String",
-    3: "Float32 Float64 Int8 UInt8 Int16 UInt16 Int32 UInt32 Int64 UInt64 Boolean String Binary Clock",
-}
+_OLD_TYPES = ("Real", "Integer", "Boolean", "String")
+_TYPES = {1: _OLD_TYPES, 2: _OLD_TYPES, 3: (*SIZED, "Boolean", "String", "Binary", "Clock")}
 _INITIAL = "FreeInstance Terminate Reset EnterInitializationMode ExitInitializationMode"
 _STATUS = "GetStatus GetRealStatus GetIntegerStatus GetBooleanStatus GetStringStatus"
 _SLOPES = "SetRealInputDerivatives GetRealOutputDerivatives"
@@ -172,7 +169,7 @@ _EXCHANGE = {
 
 def required_functions(major: int, exchange: bool) -> list[str]:
     """Return the functions that FMI wants in a binary."""
-    access = [f"{verb}{kind}" for verb in ("Get", "Set") for kind in _TYPES[major].split()]
+    access = [f"{verb}{kind}" for verb in ("Get", "Set") for kind in _TYPES[major]]
     own = (_EXCHANGE if exchange else _STEPPING)[major]
     prefix = "fmi" if major == 1 else f"fmi{major}"
     return [prefix + name for name in (*_ALWAYS[major].split(), *own.split(), *access)]

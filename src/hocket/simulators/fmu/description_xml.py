@@ -14,12 +14,10 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from hocket.errors import Fault, FileError, Place
+from hocket.simulators.fmu.variables import SIZED
 
 _OLD_TYPES = {"Real", "Integer", "Boolean", "String", "Enumeration"}
-_NEW_TYPES = {
-    *("Float32", "Float64", "Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64"),
-    *("Boolean", "String", "Enumeration", "Binary", "Clock"),
-}
+_NEW_TYPES = {*SIZED, "Boolean", "String", "Enumeration", "Binary", "Clock"}
 _STRUCTURE = ("Output", "ContinuousStateDerivative", "ClockedState", "InitialUnknown", "EventIndicator")
 _AT_ONCE = 12
 """Faults shown of one file."""

@@ -19,7 +19,7 @@ from hocket.errors import SimulatorError
 from hocket.model.protocols import Array
 from hocket.simulators.fmu.ports import VariableRanges, element_ranges, group_calls
 from hocket.simulators.fmu.values import Setting
-from hocket.simulators.fmu.variables import FmuVariable
+from hocket.simulators.fmu.variables import FLOATS, WHOLE, FmuVariable
 from hocket.simulators.methods import TABLEAUX, Tableau
 
 if TYPE_CHECKING:
@@ -74,10 +74,8 @@ def deliver() -> None:
         LOGGER.log(level, "%s: %s", name, text, extra={"instance": name, "category": category})
 
 
-_TYPES = (
-    "real", "float32", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "boolean"
-)  # fmt: skip
-_CODES = {name: code for code, name in enumerate(_TYPES)} | {"integer": 6, "enumeration": 8}
+_CODES = {name: code for code, name in enumerate((*FLOATS, *WHOLE[1:], "boolean"))}
+_CODES |= {"integer": _CODES["int32"], "enumeration": _CODES["int64"]}
 DONE, EARLY = 0, 1
 _LOUDER = "with logging=True, or --log on the command line, it may say more"
 

@@ -39,7 +39,9 @@ def array_of(name: str) -> str:
     return array if indices else ""
 
 
-WHOLE = ("integer", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+SIZED = ("Float64", "Float32", "Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64")
+"""The types of numbers of FMI 3 and SSP 2, as they are written."""
+WHOLE = ("integer", *(tag.lower() for tag in SIZED if "Int" in tag))
 """The types of whole numbers; "integer" is that of FMI 1 and 2."""
 FLOATS = ("real", "float32")
 """The types of reals; "real" is 64 bits wide, in FMI 3 too."""
