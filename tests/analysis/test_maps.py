@@ -9,7 +9,7 @@ import hocket as hk
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.stability import spectral_radius
 from hocket.analysis.stability_intervals import stable_intervals
-from hocket.analysis.stability_map import VariedRadius, stability_map, with_values
+from hocket.analysis.stability_map import VariedRadius, stability_map, variable_names, with_values
 from hocket.errors import ScenarioError
 from hocket.planning.parameters import with_cold_starts
 from systems import THREE, TWO, LinearPen, three_masses, two_masses
@@ -138,3 +138,11 @@ def test_a_cold_start_has_the_same_steps(seed):
     np.testing.assert_allclose(
         read_linear(with_cold_starts(composite)).Phi, read_linear(composite).Phi, rtol=1e-12, atol=1e-12
     )
+
+
+def test_the_filter_of_a_level_inside_varies():
+    nested = three_masses(1, "0.2 s", "0.05 s")
+    made = with_values(nested, {"pair.alpha": 0.5})
+    assert made.scenario.models["pair"].extrapolation == hk.Nepce(0.5)
+    assert made.extrapolation == nested.extrapolation
+    assert "pair.alpha" in variable_names(nested)

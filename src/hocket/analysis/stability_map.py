@@ -218,7 +218,8 @@ def variable_names(composite: Composite) -> list[str]:
     """Return what can vary and is not a parameter of a model: steps and filters, as they are typed."""
     inside = [level.path for level in plan_tree(composite).levels() if level.path]
     targets = [connection.target for connection in composite.scenario.connections]
-    return [STEP, *(f"{path}.{STEP}" for path in inside), ALPHA, *(f"{path}.{ALPHA}" for path in targets)]
+    filtered = (f"{path}.{ALPHA}" for path in (*inside, *targets))
+    return [STEP, *(f"{path}.{STEP}" for path in inside), ALPHA, *filtered]
 
 
 def with_values(composite: Composite, values: Mapping[str, float], where: str = "parameters") -> Composite:

@@ -8,6 +8,7 @@ import pytest
 import hocket
 from hocket import Bond, Composite, GaussSeidel, Jacobi, Polynomial, Scenario, StateSpace
 from hocket.files.toml import dumps, loads
+from hocket.model.hosts import Hosts, Link
 from hocket.model.scenario import Connection, Insertion
 from hocket.planning.cost import Work, plan_work
 from hocket.planning.planner import plan_tree
@@ -142,3 +143,11 @@ def test_ways_suit_the_scenario():
     assert [way.words for way in explicit_variants(smooth)] == ['"gauss-seidel"']
     assert list(explicit_variants(smooth.with_changes(orchestrator=GaussSeidel()))) == []
     assert isinstance(level(smooth, TREE, "0.1").orchestrator, Jacobi)
+
+
+def test_hosts_follow_into_the_levels():
+    flat = three_masses(1, "0.1 s")
+    hosts = Hosts({"here": ("first",), "there": ("second", "third")}, Link("1 ms"))
+    made = level(flat.with_scenario(flat.scenario.with_changes(hosts=hosts)), TREE, "0.1")
+    assert made.scenario.hosts is not None
+    assert made.scenario.hosts.models == {"here": ("first",), "there": ("second_third",)}

@@ -134,10 +134,15 @@ def iterative_variants(composite: Composite) -> Iterator[AlgorithmVariant]:
         yield AlgorithmVariant(words, extrapolation=smooth, sweeps=2)
 
 
+def sweep_algorithm(level: Composite) -> Any:
+    """Return the algorithm of one sweep of a level, whether it is iterated or not."""
+    made: Any = level.orchestrator
+    return made.inner if traits_of(made).iterates else made
+
+
 def explicit_orchestrator(composite: Composite) -> Any:
     """Return the algorithm of one sweep; raises ScenarioError where that has steps of its own."""
-    made: Any = composite.orchestrator
-    made = made.inner if traits_of(made).iterates else made
+    made = sweep_algorithm(composite)
     if traits_of(made).is_explicit:
         return made
     name = type(made).__name__

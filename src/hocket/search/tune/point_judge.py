@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from random import Random
@@ -144,10 +144,6 @@ class PointJudge:
             self._kept.clear()
             self._kept[key] = read_scalable(apply_choices(self.composite, values))
         return self._kept[key]
-
-    def with_changes(self, **parts: Any) -> PointJudge:
-        """Return the same with other parts."""
-        return replace(self, **parts)
 
     def of_now(self) -> Numbers:
         """Return the numbers of the composite as it is."""

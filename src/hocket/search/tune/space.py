@@ -27,7 +27,7 @@ from hocket.model.protocols import Extrapolator, period_of
 from hocket.orchestrators import Iterate
 from hocket.planning.parameters import change_extrapolation, change_level
 from hocket.search.nest.candidates import fits_own_step
-from hocket.search.nest.hierarchy import LevelGroup, build_hierarchy, parse_hierarchy
+from hocket.search.nest.hierarchy import LevelGroup, build_hierarchy, parse_hierarchy, sweep_algorithm
 
 Point: TypeAlias = tuple[int, ...]
 """The number of the value of each variable."""
@@ -272,8 +272,7 @@ def _fits(composite: Composite, step: Fraction) -> bool:
 
 def _level_choices(level: Composite, outermost: bool) -> Iterator[tuple[str, str]]:
     models = level.scenario.models
-    now: Any = level.orchestrator
-    now = now.inner if traits_of(now).iterates else now
+    now = sweep_algorithm(level)
     if not traits_of(now).is_explicit:
         return
     if not outermost:
@@ -322,8 +321,7 @@ def _change_sweep(level: Composite, change: Callable[[Any], Any]) -> Composite:
 
 
 def _with_algorithm(made: Any, level: Composite) -> Composite:
-    now: Any = level.orchestrator
-    now = now.inner if traits_of(now).iterates else now
+    now = sweep_algorithm(level)
     modes = {"outputs": traits_of(now).outputs, "inputs": traits_of(now).inputs}
     modes = {key: mode for key, mode in modes.items() if mode is not None and _has_argument(made, key)}
     return level.with_changes(orchestrator=replace(made, **modes) if traits_of(made).inner is None else made)
@@ -354,8 +352,7 @@ def _mode_change(key: str) -> Callable[[Any, Composite], Composite]:
 
 
 def _with_sweeps(count: int, level: Composite) -> Composite:
-    now: Any = level.orchestrator
-    inner = now.inner if traits_of(now).iterates else now
+    inner = sweep_algorithm(level)
     made = Iterate(inner, tolerance=None, at_most=count, accelerate=None) if count > 1 else inner
     return level.with_changes(orchestrator=made)
 

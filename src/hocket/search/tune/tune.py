@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -103,7 +104,7 @@ def tune(
         Path(folder).mkdir(parents=True, exist_ok=True)
     file = None if folder is None else Path(folder) / "judged.jsonl"
     with Journal(file, search_identity(judging), times) as journal:
-        judging = judging.with_changes(times=journal.facts)
+        judging = replace(judging, times=journal.facts)
         now = judging.of_now()
         points = all_points(chosen) if everything else []
         total = len(points) or min(budget, chosen.size)
