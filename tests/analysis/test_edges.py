@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.analysis import coupling_check
-from hocket.analysis.bond_energy import _energy_grows
+from hocket.analysis import consistency, coupling_check
+from hocket.analysis.bond_energy import BondCheck, BondGain, Remedy, _energy_grows
 from hocket.analysis.consistency import relative_consistency
 from hocket.analysis.defect_estimate import changed_model_doubts, connection_gaps
 from hocket.analysis.disturbance_transfer import Transfer, _refine_peak
 from hocket.analysis.error_prediction import predicted_order
+from hocket.analysis.forced_response import DrivenSolution
+from hocket.analysis.identification import HankelSpectrum
 from hocket.analysis.linear_models import Tangent
 from hocket.analysis.linearisation import RefusedError, _check_events
 from hocket.analysis.measure import Outcome
@@ -20,6 +22,8 @@ from hocket.analysis.recommended_change import CouplingChange, RecommendedChange
 from hocket.analysis.run_error import _observed_order
 from hocket.analysis.stability import EDGE, MARGIN, IterationConvergence, Stability, participation_factors
 from hocket.analysis.stability_intervals import largest_modulus, stable_intervals
+from hocket.analysis.stability_radius import StabilityRadii, StabilityRadius
+from hocket.engine.opening import open_level
 from hocket.errors import ScenarioError
 from hocket.files.plotting import Series
 from hocket.model.clock import seconds
@@ -253,3 +257,75 @@ def test_states_take_part_as_their_simulator_and_what_is_exchanged_as_its_port()
     parts = participation_factors(cells, np.array([1.0, 2.0, 1j, 1.0]), np.array([2.0, 1.0, 3.0, 0.0]))
     found = [(part.name, part.kind, part.share) for part in parts]
     assert found == [("a", "simulator", pytest.approx(4 / 7)), ("b.y", "sample", pytest.approx(3 / 7))]
+
+
+def test_times_next_to_a_break_are_meant_as_the_break():
+    solution = SimpleNamespace(signals=SimpleNamespace(breaks=np.array([0.0, 1.0, 2.0, 4.0])))
+    times = np.array(
+        [0.0, 0.3, 1.0 - 1e-15, 1.0 + 1e-15, 1.6, 2.0 - 1e-15, 2.0 + 1e-15, 2.0 + 1e-9, 4.0 + 1e-15]
+    )
+    meant = [0.0, 0.3, 1.0, 1.0, 1.6, 2.0, 2.0, 2.0 + 1e-9, 4.0]
+    assert DrivenSolution._snap_to_breaks(solution, times).tolist() == meant
+
+
+@pytest.mark.parametrize(
+    ("share", "remedies", "last"),
+    [
+        (0.001, [], "0.1 % of the transferred energy, the bonds conserve energy"),
+        (0.2, [], "the bond `rod` gains 0.02 J per step, 20.0 % of the transferred energy"),
+        (
+            0.2,
+            [Remedy("shorter steps", 0.05, 4.0), Remedy("iterate", 0.002, 3.0), Remedy("balance", 0.0, 9.0)],
+            "conserves energy: iterate: energy residual 0.2 % of the transferred energy, "
+            "for 3 times the steps",
+        ),
+        (
+            0.2,
+            [Remedy("shorter steps", 0.05, 1.0)],
+            "comes nearest to conserving energy: shorter steps: energy residual 5 % "
+            "of the transferred energy",
+        ),
+    ],
+)
+def test_the_cheapest_remedy_that_conserves_energy_is_named_if_one_is_needed(share, remedies, last):
+    gain = BondGain("rod", 10.0 * share, 10.0, seconds=10.0, step=0.1, unit="J")
+    lines = BondCheck((gain,), Remedy("now", share, 1.0), tuple(remedies)).verdict()
+    assert len(lines) == 1 + bool(remedies)
+    assert lines[-1].removeprefix("energy residual: ") == last
+
+
+@pytest.mark.parametrize(
+    ("angle", "mode"),
+    [(0.0, "no oscillation"), (1e-6, "no oscillation"), (math.pi / 2.0, "oscillation at 0.5 Hz")],
+)
+def test_a_quarter_turn_in_half_a_second_is_half_a_hertz(angle, mode):
+    (line,) = StabilityRadii((StabilityRadius(0.1, 0.1, True, angle, 0.5),)).verdict()
+    assert f"instability with {mode};" in line
+
+
+def test_a_radius_of_one_at_the_end_of_a_range_begins_no_interval():
+    assert not stable_intervals(lambda p: 1.0 + p, 0.0, 1.0).intervals
+    (found,) = stable_intervals(lambda p: 1.0 - p, 0.0, 1.0).intervals
+    assert (found.low, found.high) == pytest.approx((0.0, 1.0), abs=1e-6)
+
+
+def test_simulators_that_were_started_for_defects_are_closed(monkeypatch):
+    closed = []
+
+    def opened(*arguments):
+        root = open_level(*arguments)
+        monkeypatch.setattr(root, "close", lambda: closed.append(root))
+        return root
+
+    monkeypatch.setattr(consistency, "open_level", opened)
+    composite = hk.Composite(hk.Scenario({"a": LAG, "b": LAG}, {"a.u": "b.y", "b.u": "a.y"}), "0.1 s")
+    assert consistency.defects_from_starts(composite, 1).shape == (2, 2)
+    assert len(closed) == 1
+
+
+def test_responses_are_scaled_to_the_size_of_each_output_and_input():
+    """Answers 0.001 2^-k to the first input and half of that to the second."""
+    answers = 0.001 * 0.5 ** np.arange(12.0)[:, None, None] * np.array([[[1.0, 0.5]]])
+    found = HankelSpectrum.of(answers)
+    assert found.rows.tolist() == [0.001]
+    assert found.columns.tolist() == [1.0, 0.5]

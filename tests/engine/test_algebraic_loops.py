@@ -1,6 +1,7 @@
 """Values that agree with themselves, against roots that are known."""
 
 from math import asinh, atan, cos, exp, inf, nan, sinh
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hocket.engine.algebraic_loops import (
     NUDGE,
     TOLERANCE,
     SingularError,
+    Unknowns,
     fixed_point,
     newton,
     solve_linear,
@@ -186,3 +188,13 @@ def test_newtons_step_is_halved_until_it_helps():
     assert seen[:2] == [0.0, NUDGE]
     assert seen[2:7] == pytest.approx([1.0, 0.5, 0.25, 0.125, 0.0625])
     assert seen[7] == pytest.approx(0.0625 + NUDGE)
+
+
+def test_a_slope_is_told_as_the_change_over_a_step():
+    """A step of half a second: the slope 3 is a change of 1.5."""
+    memory = SimpleNamespace(rings=[[[(0, 2.0, 3.0)]]])
+    level = SimpleNamespace(clock=SimpleNamespace(span=lambda ticks: 0.125 * ticks), length=4, memory=memory)
+    unknowns = Unknowns(level, [(0, 0, 1), (0, 0, 2)])
+    assert unknowns.newest() == [2.0, 1.5]
+    unknowns.put([4.0, 1.0])
+    assert memory.rings == [[[(0, 4.0, 2.0)]]]

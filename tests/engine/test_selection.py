@@ -6,6 +6,7 @@ import pytest
 
 import hocket as hk
 from hocket.engine.rows import Rows
+from hocket.engine.selection import ConstraintDrift
 from systems import ENGINES, LAG_AT_REST
 
 NAMES = ("y[1, 2]", "y[1,3]", "z[1]", "z1")
@@ -51,3 +52,19 @@ def test_rows_as_often_as_the_step_are_those_of_all_steps(engine):
 
 def test_rows_are_kept_of_every_step_unless_it_is_said_otherwise():
     assert Rows([]).interval == 1
+
+
+def test_equations_that_were_recorded_have_a_note_of_how_well_they_were_kept():
+    drift = ConstraintDrift([])
+    drift.columns = {0: [(1, "a.gap", "x = y")], 1: [(1, "b.gap", "u = v")]}
+    drift.largest = {"b.gap": 2.5e-9}
+    assert drift.notes() == ["`u = v` was kept to 2.5e-09, see `b.gap`"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("given", "start"), [("u = 0", 0.0), ("u = 3", 3.0)])
+def test_the_first_row_shows_an_open_input_at_its_start(engine, given, start):
+    """y = u, at once."""
+    model = hk.StateSpace(D=[[1.0]], inputs=[given], outputs=["y"])
+    run = hk.run(hk.Composite(hk.Scenario({"a": model}), "0.1 s"), "0.1 s", engine=engine)
+    assert run["a.y"].values.tolist() == [start, start]

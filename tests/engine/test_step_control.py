@@ -1,11 +1,13 @@
 """Step control: what a step says about the length of the next one."""
 
 from fractions import Fraction as F
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import hocket as hk
+from hocket.engine.reference import step_control
 from hocket.engine.reference.step_control import MacroStepController, keep_leading_bits
 from hocket.plan import Control
 from systems import ENGINES, LAG_AT_REST
@@ -96,3 +98,11 @@ def test_earlier_errors_count_by_their_gains():
 )
 def test_lengths_have_four_binary_digits(parts, kept):
     assert keep_leading_bits(parts) == kept
+
+
+def test_two_extrapolations_of_a_square_differ_by_its_second_difference(monkeypatch):
+    """A line through 1 and 4 comes to 7 after another second, the parabola through 0, 1 and 4 to 9."""
+    ring = [(0, 0.0, None), (1, 1.0, None), (2, 4.0, None)]
+    level = SimpleNamespace(memory=SimpleNamespace(rings=[[ring]]), clock=SimpleNamespace(span=float))
+    monkeypatch.setattr(step_control, "controlled_outputs", lambda _: [(0, 0, 1)])
+    assert step_control.extrapolation_error(level, 1.0) == pytest.approx(2.0 / 7.0)

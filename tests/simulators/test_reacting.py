@@ -10,9 +10,13 @@ from fmus.build import build
 from hocket.files.toml import dumps, loads
 from hocket.planning.compiler.capabilities import feedthrough_origin
 from hocket.planning.planner import plan_tree
-from hocket.simulators.wrappers.feedthrough_probe import Reacting, probe_feedthrough, with_probed_feedthrough
+from hocket.simulators.wrappers.feedthrough_probe import Reacting, probe_feedthrough
 from hocket.simulators.wrappers.replay import Replay
 from hocket.testing import check_simulator
+
+
+def with_probed_feedthrough(model, h):
+    return Reacting(model, probe_feedthrough(model, h), probed=True)
 
 
 class Plant:

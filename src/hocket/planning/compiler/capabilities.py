@@ -275,7 +275,12 @@ def _level_needs(level: Composite, prefix: str) -> Iterator[Need]:
 
 def _start_needs(level: Composite) -> Iterator[Need]:
     """Yield what a past for the extrapolators asks of all simulators of the tree."""
-    looking = [prefix for prefix, each in levels(level) if each.start == "window" and _needs_past(each)]
+    looking = [
+        prefix
+        for prefix, each in levels(level)
+        if each.start == "window"
+        and any(map(needs_past, wire_unchecked(each.scenario, each.extrapolation).extrapolators))
+    ]
     for capability in ("rollback", "variable step") if looking else ():
         why = "extrapolators get a past from a window of steps that is rolled back"
         loses = "the start is cold, and the order is capped at 2, or 3 with slopes"
@@ -347,11 +352,6 @@ def _exchange_asks(level: Composite, wiring: Wiring) -> Iterator[CapabilityReque
         why = "algebraic loops are found by what is declared"
         loses = "loops that are none may be solved, since all outputs are taken to react to all inputs"
         yield CapabilityRequest("feedthrough", tuple(looped), why, loses)
-
-
-def _needs_past(level: Composite) -> bool:
-    """Return whether an extrapolator of a level loses order without a past."""
-    return any(map(needs_past, wire_unchecked(level.scenario, level.extrapolation).extrapolators))
 
 
 def _concerned_models(name: str, scenario: Scenario) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from hocket.planning.parameters import walk_models, with_leaves
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.wrappers.derivatives import Sloped
 from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model
-from hocket.simulators.wrappers.feedthrough_probe import with_probed_feedthrough
+from hocket.simulators.wrappers.feedthrough_probe import Reacting, probe_feedthrough
 from hocket.simulators.wrappers.replay import Replay
 from hocket.simulators.wrappers.substeps import Substepped
 
@@ -184,12 +184,8 @@ def _add_wrapper(model: Any, kind: Any, *arguments: Any) -> Model:
 
 def _wrap_with_probe(model: Any, h: float) -> Model | None:
     """Return the model with the reactions that show; None: it cannot be tried."""
-    bare = innermost_model(model)
     try:
-        made: Any = with_probed_feedthrough(bare, h)
+        seen = probe_feedthrough(innermost_model(model), h)
     except (HocketError, ArithmeticError, ValueError, TypeError):
         return None
-    for layer in reversed(list(emulation_layers(model))):
-        made = replace(layer, model=made)
-    found: Model = made
-    return found
+    return _add_wrapper(model, Reacting, seen, True)

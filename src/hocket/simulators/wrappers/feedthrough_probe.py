@@ -98,11 +98,6 @@ class Reacting(Emulating):
         return self.model.open()
 
 
-def with_probed_feedthrough(model: Model, h: float, t: float = 0.0, seed: int = 0) -> Reacting:
-    """Return the model with the direct feedthrough that was seen when it was tried."""
-    return Reacting(model, probe_feedthrough(model, h, t, seed), probed=True)
-
-
 def probe_feedthrough(model: Model, h: float, t: float = 0.0, seed: int = 0) -> dict[str, tuple[str, ...]]:
     """Return the inputs that moved each output when they were changed and no time passed.
 

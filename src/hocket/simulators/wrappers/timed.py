@@ -139,7 +139,7 @@ class _TimedSimulator(LiveWrapper):
         place = self.place
         if place is not None and place.t == t != self.now and place.seen is not None and not self.away:
             u_there, y_there = place.seen
-            # right after a step everyone is asked once more under the inputs of its start
+            # right after a step all are asked once more under the inputs of its start
             if np.array_equal(given, u_there):
                 return y_there
         self._move_to(t)
