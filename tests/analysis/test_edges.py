@@ -39,6 +39,7 @@ def test_a_change_that_leaves_a_free_body_on_the_circle_makes_it_stable():
     """A free body has an eigenvalue of one, whatever the coupling."""
     assert best_change([change(1.0)], 1.5, None) == change(1.0)
     assert best_change([change(1.0 + 2.0 * EDGE)], 1.5, None) is None
+    assert best_change([change(1.0)], 1.0, None) is None
 
 
 def test_a_stable_coupling_is_changed_only_for_an_error_that_is_known():
