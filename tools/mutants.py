@@ -90,6 +90,7 @@ ELSEWHERE = {
     "rollback": ("iterate", "adaptive"),
     "ledger": ("ledger", "energy_control"),
     "message_counter": ("distribution",),
+    "level": ("distribution",),
     "selection": ("run", "recording"),
     "rows": ("run", "recording"),
     "program": ("bits", "loop", "ledger"),

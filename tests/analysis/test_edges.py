@@ -13,7 +13,7 @@ from hocket.analysis.consistency import relative_consistency
 from hocket.analysis.defect_estimate import changed_model_doubts, connection_gaps
 from hocket.analysis.disturbance_transfer import Transfer, _refine_peak
 from hocket.analysis.error_prediction import predicted_order
-from hocket.analysis.forced_response import DrivenSolution
+from hocket.analysis.forced_response import DrivenSolution, couple_devices, devices_of
 from hocket.analysis.identification import HankelSpectrum
 from hocket.analysis.linear_models import Tangent
 from hocket.analysis.linearisation import RefusedError, _check_events
@@ -39,6 +39,7 @@ def test_a_change_that_leaves_a_free_body_on_the_circle_makes_it_stable():
     """A free body has an eigenvalue of one, whatever the coupling."""
     assert best_change([change(1.0)], 1.5, None) == change(1.0)
     assert best_change([change(1.0 + 2.0 * EDGE)], 1.5, None) is None
+    assert best_change([change(1.0)], 1.0, None) is None
 
 
 def test_a_stable_coupling_is_changed_only_for_an_error_that_is_known():
@@ -329,3 +330,14 @@ def test_responses_are_scaled_to_the_size_of_each_output_and_input():
     found = HankelSpectrum.of(answers)
     assert found.rows.tolist() == [0.001]
     assert found.columns.tolist() == [1.0, 0.5]
+
+
+def test_a_sampled_device_adds_what_it_shows_and_what_it_sees():
+    """It sees 1 of the plant and 3 that nobody drives, and shows 2 (3) - 0.5 (1) = 5.5 from the start on."""
+    device = hk.StateSpace(D=[[-0.5, 2.0]], inputs=["x = 0", "r = 3"], outputs=["u"])
+    sampled = hk.Composite(hk.Scenario({"g": device}), "0.2 s", sampled=True)
+    models = {"plant": LAG, "c": sampled}
+    composite = hk.Composite(hk.Scenario(models, {"plant.u": "c.g.u", "c.g.x": "plant.y"}), "0.1 s")
+    system = couple_devices(composite, devices_of(composite))[0].system
+    assert system.states == ("plant.x1", "shown 0", "seen 0", "seen 1")
+    assert system.x0.tolist() == [1.0, 5.5, 1.0, 3.0]

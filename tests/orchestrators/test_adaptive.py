@@ -329,3 +329,21 @@ def test_a_quantum_is_the_step_divided_by_a_whole_number(quantum):
 def test_a_step_may_be_divided_into_a_million_parts():
     assert Adaptive().quantum == Fraction(1, 1048576)
     assert Adaptive(quantum=1, first=1).first == 1
+
+
+@pytest.mark.parametrize(
+    ("estimate", "rejects", "asked"),
+    [
+        ("defect", True, ["needed"]),
+        ("defect", None, ["wished for"]),
+        ("defect", False, []),
+        ("richardson", None, ["needed"]),
+        ("orders", None, []),
+        ("orders", False, []),
+    ],
+)
+def test_rollback_is_asked_for_as_far_as_steps_are_taken_back(estimate, rejects, asked):
+    needs = list(Adaptive(estimate=estimate, rejects=rejects).needs(PAIR))
+    assert needs[0].capability == "variable step"
+    rolling = [each for each in needs if each.capability == "rollback"]
+    assert ["wished for" if each.loses else "needed" for each in rolling] == asked
