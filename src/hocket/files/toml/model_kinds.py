@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from operator import attrgetter
 from typing import Any
 
@@ -360,6 +360,7 @@ _KEYS: dict[str, tuple[Field, ...]] = {
 """The keys of the types of models that are not just the arguments of a class."""
 
 
+@cache  # a thousand models are written with one
 def _model_kind(name: str) -> TableKind:
     build = _build_sum if name == "sum" else registry.load("simulators", name)
     wrapping = [entry.name for entry in _KEYS[name] if entry in WRAPPERS]

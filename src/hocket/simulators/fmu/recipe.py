@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -148,8 +148,11 @@ class Fmu(Recipe):
     @cached_property
     def options(self) -> dict[str, Any]:
         """The keywords that remake it, where they differ from the defaults; `folder` aside."""
-        defaults = {name: p.default for name, p in inspect.signature(Fmu).parameters.items()}
-        defaults |= {"method": "adaptive", "rtol": self._default_rtol, "atol": self.rtol / 1000}
+        defaults = _option_defaults() | {
+            "method": "adaptive",
+            "rtol": self._default_rtol,
+            "atol": self.rtol / 1000,
+        }
         step = None if self.step is None else format_duration(self.step)
         told = {**vars(self), "step": step, "time_limit": format_duration(self.time_limit)}
         names = [name for name in self.__dataclass_fields__ if name not in ("path", "values", "folder")]
@@ -291,6 +294,12 @@ class Fmu(Recipe):
         for name, value in (("isolate", self.isolate), ("early_return", self.early_return)):
             if value not in (None, True, False):
                 yield Fault(f"`{name}` is {value!r:.40}", where, "True, False or None")
+
+
+@cache
+def _option_defaults() -> dict[str, Any]:
+    """Return what the keywords of an `Fmu` are unless given."""
+    return {name: argument.default for name, argument in inspect.signature(Fmu).parameters.items()}
 
 
 def _merge_parameters(
