@@ -370,7 +370,7 @@ def test_a_step_that_ends_early_is_said_to(version, engine, fmu, trace):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_after_an_fmu_that_cannot_be_instantiated(version, fmu, trace):
-    models = {"before": fmu("lag", version), "it": fmu("refuses", version), "after": fmu("gain", version)}
+    models = {"before": fmu("lag", version), "it": fmu("refuses", version), "later": fmu("gain", version)}
     said = re.escape("it cannot be instantiated: no licence for refuses")
     calls = trace(lambda: run(models, fails=said))
     assert not of(calls, "refuses")  # there is no instance to call

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,9 @@ class Capabilities:
     """output() between steps follows new inputs; False: only at the start and after a step."""
     stops_early: bool = False
     """A step may end before its time, where an event is; steps are then rolled back and shortened."""
+    initial_inputs: Literal["unused", "settle", "once"] = "unused"
+    """Whether its initial state may depend on its inputs, whatever feedthrough it declares: no; while they
+    settle, until `ready()`; on those of the first `output()`, once."""
 
 
 class Simulator(Protocol):

@@ -178,13 +178,8 @@ def _nest_plans(tree: PlanTree) -> Plan:
 def start_body(leaves: Leaves) -> Body:
     """Return the initialisation of all levels: what reacts to nothing first, then in feedthrough order."""
     graph = Feedthrough(leaves.wiring, at_start=True)
-    wiring = leaves.wiring
-    first = [
-        wiring.names[child]
-        for child, model in enumerate(wiring.models)
-        if any(not port.feedthrough for port in model.outputs)
-    ]
-    return (*in_parallel(Read(name) for name in first), *evaluation_body(graph, graph.rounds()))
+    first = (Read(leaves.wiring.names[child]) for child in graph.first_reads)
+    return (*in_parallel(first), *evaluation_body(graph, graph.rounds()))
 
 
 def window_obstacles(leaves: Leaves) -> list[str]:
