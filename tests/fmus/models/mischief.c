@@ -13,6 +13,12 @@ nan = {}
 refuses = {}
 badinit = {}
 chatty = {}
+leaves = {}
+bottomless = {}
+stillborn = {}
+badstart = {}
+badend = {}
+crowded = {}
 gutless = { lacks = ["*DoStep"] }
 
 [names.bare]
@@ -41,7 +47,22 @@ static bool is(const char *name) { return !strcmp(TITLE, name); }
 
 static const char *const WARNING_LOG = "logStatusWarning", *const ERROR_LOG = "logStatusError";
 
+static volatile int *const nowhere = 0;
+
+/* Two instances that are made or initialised at the same time end the process. */
+static void be_alone(void) {
+    static _Atomic int there;
+    if (++there > 1)
+        abort();
+    usleep(20000);
+    --there;
+}
+
 int create(Model *m) {
+    if (is("stillborn"))
+        *nowhere = 1;
+    if (is("crowded"))
+        be_alone();
     if (!is("refuses"))
         return OK;
     LOG(m, ERROR, ERROR_LOG, "no licence for %s (%d of %d in use)", m->host.name, 5, 5);
@@ -49,10 +70,19 @@ int create(Model *m) {
 }
 
 int settle(Model *m) {
+    if (is("badstart"))
+        *nowhere = 1;
+    if (is("crowded"))
+        be_alone();
     if (!is("badinit"))
         return OK;
     LOG(m, ERROR, ERROR_LOG, "no steady state found after %d iterations: residual %g", 50, 0.25);
     return ERROR;
+}
+
+void destroy(Model *) {
+    if (is("badend"))
+        *nowhere = 1;
 }
 
 /* Just before `at`, so that rounding in the communication points does not move the mischief to the next step. */
@@ -73,6 +103,11 @@ static int chat(Model *m) {
     return m->steps % 10 ? OK : WARNING;
 }
 
+static int descend(int depth) {
+    volatile char room[1 << 12] = {(char)depth};
+    return room[0] < 0 && depth == 0 ? 0 : descend(depth + 1) + room[0];
+}
+
 static int misbehave(Model *m) {
     if (is("fails")) {
         LOG(m, ERROR, ERROR_LOG, "step %d at %g s: %s", m->steps, m->time, "the valve is stuck");
@@ -88,6 +123,10 @@ static int misbehave(Model *m) {
         abort();
     if (is("exits"))
         exit(3);
+    if (is("leaves"))
+        exit(0);
+    if (is("bottomless"))
+        return descend(0);
     for (volatile bool forever = is("hangs"); forever;)
         usleep(10000); /* others want the processor */
     return OK;

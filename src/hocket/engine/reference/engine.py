@@ -17,6 +17,7 @@ from hocket.engine.message_counter import message_counts
 from hocket.engine.reference.iteration import SweepCounts
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import StepCounts
+from hocket._native import RowBuffer
 from hocket.engine.selection import RecordedTable, attach_micro_rows
 from hocket.model.protocols import Array
 
@@ -71,6 +72,10 @@ class InterpreterEngine:
     def now(self) -> int:
         """The tick reached."""
         return self.root.now
+
+    def waiting_rows(self, index: int) -> list[RowBuffer]:
+        """Return where the rows of a recorded table wait, the oldest first."""
+        return [self.recorded[index].rows.waiting]
 
     def rows(self, index: int) -> Array:
         """Return the rows that wait for a recorded table, and forget them."""
