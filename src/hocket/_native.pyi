@@ -363,7 +363,7 @@ class RowBuffer:
     def take(self) -> _Floats: ...
 
 class RunGuard:
-    """A run under way: what is written of it should the process end inside an FMU, or by a crash elsewhere."""
+    """A run under way: what is written of it should the process crash, or end inside an FMU."""
 
     def __init__(self, *, folder: str, facts: str) -> None: ...
     def set_facts(self, before: str, after: str) -> None:

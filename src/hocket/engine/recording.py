@@ -240,7 +240,7 @@ class Samples:
 
 
 def _read_rescued(path: Path, width: int) -> Array:
-    """Return the rows that were written as the process crashed: none where there is no file, or a torn one."""
+    """Return the rows that were written as the process crashed; none of a file that is torn, or not there."""
     try:
         content = path.read_bytes()
     except OSError:

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 
 Status: TypeAlias = Literal["running", "finished", "stopped", "failed", "crashed", "killed"]
-"""`stopped` is Ctrl-C; `crashed` a run whose process ended inside foreign code, of which `error` tells; `killed` one
-whose process is gone without a word."""
+"""`stopped` is Ctrl-C. `crashed`: its process ended by a signal or inside an FMU, of which `error` tells;
+`killed`: its process is gone without a word."""
 
 FACTS, SCENARIO, PLAN, REPORT = "run.json", "scenario.toml", "plan.txt", "report.html"
 TRUST, BANDS = "trust.json", "trust.arrow"
@@ -408,7 +408,7 @@ class RunFolder:
         return Run(self.path, self._keep)
 
     def crash_facts(self) -> tuple[str, str]:
-        """Return run.json as it is to be should the process crash, before and after the words of its error."""
+        """Return the run.json of a crash: the text before and after the words of its error."""
         before, after = self._text(self._facts | {"status": "crashed", "error": _WORDS}).split(_WORDS)
         return before, after
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from hocket._native import RowBuffer
 from hocket.engine.initialise import levels_of
 from hocket.engine.ledger import stored_energies
 from hocket.engine.message_counter import message_counts
 from hocket.engine.reference.iteration import SweepCounts
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import StepCounts
-from hocket._native import RowBuffer
 from hocket.engine.selection import RecordedTable, attach_micro_rows
 from hocket.model.protocols import Array
 
