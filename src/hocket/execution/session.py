@@ -157,7 +157,7 @@ class Execution:
         """Open and initialise everything; write down what will be run."""
         job = self.job
         if realtime is not None:
-            self.pace = RealTimePacer(realtime, float(job.design.composite.step))
+            self.pace = RealTimePacer(float(realtime), float(job.design.composite.step))
         self.output.add(job.facts)
         with self._time_phase("start"), pause_collector():
             self.level = open_level(job.design, job.clock)

@@ -6,7 +6,7 @@ Out: an Experiment
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -69,7 +69,7 @@ def _read_experiment(what: ExperimentLike, connections: Connections, done: str) 
             return experiment_from_fmus(_named_fmus(what, done), connections)
         case _:
             raise ScenarioError(f"{what!r:.60} cannot be {done}", expected=EXPECTED)
-    if connections:
+    if not isinstance(connections, Sized) or len(connections):
         hint = "write them into the scenario, or give FMUs"
         raise ScenarioError(f"there is nothing to connect in {what!r:.60}", "connections", "FMUs", hint)
     return experiment
