@@ -328,7 +328,8 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
         "read": GoodCall(hk.read, {"path": scenario_file}, hk.run),
         "write": GoodCall(hk.write, {"what": _coupled(), "path": folder / "written.toml"}),
         "compile": GoodCall(
-            hk.compile, {"what": _coupled(), "passes": None, "connections": (), "in_order": True}
+            hk.compile,
+            {"what": _coupled(), "passes": None, "connections": (), "step": "5 ms", "in_order": True},
         ),
         "nest": GoodCall(
             hk.nest, {"what": _three(), "tolerance": 1e-2, "stop": "0.1 s", "work": 1.0, "keep": False}
@@ -352,7 +353,16 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
         ),
         "check": GoodCall(
             hk.check,
-            {"what": _coupled(), "stop": "0.1 s", "start": 0, "advise": False, "robust": False},
+            {
+                "what": _coupled(),
+                "stop": "0.1 s",
+                "start": 0,
+                "connections": (),
+                "step": "10 ms",
+                "parameters": {},
+                "advise": False,
+                "robust": False,
+            },
             lambda made: (str(made), repr(made)),
         ),
         "run": GoodCall(
