@@ -73,7 +73,7 @@ class ModelExchange(CoSimulation):
                     unknowns.append(variable)
                     rows += [size + place for place in places]
             self._evaluate_at(point, size)
-            for variable, columns in self._knowns(size):
+            for variable, columns in (*state_ranges(model), *self._moving_inputs(size)):
                 found = self._directional_columns(unknowns, variable, len(columns), len(rows))
                 whole[np.ix_(rows, list(columns))] = found
         else:
@@ -106,9 +106,8 @@ class ModelExchange(CoSimulation):
         description = self.model.description
         return [description.by_name[rate] for _, rate in description.states]
 
-    def _knowns(self, size: int) -> Iterator[tuple[FmuVariable, range]]:
-        """Yield the states and the inputs that may move, each with its columns."""
-        yield from state_ranges(self.model)
+    def _moving_inputs(self, size: int) -> Iterator[tuple[FmuVariable, range]]:
+        """Yield the inputs that may move, each with its columns behind those of the states."""
         for variable, places in self.model.port_layout.input_ranges:
             if variable.moves:
                 yield variable, range(size + places.start, size + places.stop)
@@ -117,16 +116,17 @@ class ModelExchange(CoSimulation):
         """Return the slopes of rates and outputs, from central differences scaled by nominal values."""
         nominals = self._require(self.exchange.nominals())
         slopes = np.zeros((size + len(self.model.outputs), len(point)))
-        for variable, columns in self._knowns(size):
-            for column in columns:
-                scale = nominals[column] if column < size else variable.nominal or 1.0
-                ends, moved = [], []
-                for sign in (1.0, -1.0):
-                    there = point.copy()
-                    there[column] += sign * _NUDGE * max(abs(point[column]), abs(scale))
-                    moved.append(there[column])
-                    ends.append(self._evaluate_at(there, size))
-                slopes[:, column] = (ends[0] - ends[1]) / (moved[0] - moved[1])
+        scales = dict(enumerate(nominals))
+        for variable, columns in self._moving_inputs(size):
+            scales |= dict.fromkeys(columns, variable.nominal or 1.0)
+        for column, scale in scales.items():
+            ends, moved = [], []
+            for sign in (1.0, -1.0):
+                there = point.copy()
+                there[column] += sign * _NUDGE * max(abs(point[column]), abs(scale))
+                moved.append(there[column])
+                ends.append(self._evaluate_at(there, size))
+            slopes[:, column] = (ends[0] - ends[1]) / (moved[0] - moved[1])
         return slopes
 
     def _evaluate_at(self, point: Array, size: int) -> Array:
