@@ -270,7 +270,7 @@ def test_events_of_several_rounds(version, how, method, fmu):
 def test_events_that_never_settle(version, fmu):
     how = {"defines": ["ALWAYS_INTERMEDIATE"]} if version == 1 else {}
     model = fmu("cascade", version, {"rounds": 10**6}, how, method="rk4")
-    with pytest.raises(hk.SimulatorError, match="its events do not settle: .* asked for 1000 rounds"):
+    with pytest.raises(hk.SimulatorError, match=r"its events do not settle: .* asked for 1000 rounds"):
         steps(model, 0.1, 5)
 
 
@@ -385,7 +385,7 @@ def test_no_rewind_without_the_functions(fmu):
     assert not fmu("lag", overrides={"canGetAndSetFMUstate": None}).capabilities.rollback
 
 
-@pytest.mark.parametrize("version", (1, 3))
+@pytest.mark.parametrize("version", [1, 3])
 def test_a_process_of_its_own(version, fmu):
     for method in ("rk4", "cvode"):
         alone, here = (steps(fmu("ball", version, method=method, isolate=i), 0.25, 4) for i in (True, False))

@@ -155,8 +155,8 @@ _ALWAYS = {
     "SetShiftFraction",
 }
 _STEPPING = {
-    1: f"GetTypesPlatform InstantiateSlave InitializeSlave TerminateSlave ResetSlave FreeSlaveInstance DoStep CancelStep "
-    f"{_SLOPES} {_STATUS}",
+    1: "GetTypesPlatform InstantiateSlave InitializeSlave TerminateSlave ResetSlave FreeSlaveInstance DoStep "
+    f"CancelStep {_SLOPES} {_STATUS}",
     2: f"DoStep CancelStep {_SLOPES} {_STATUS}",
     3: "InstantiateCoSimulation EnterStepMode DoStep GetOutputDerivatives",
 }
