@@ -7,6 +7,7 @@ discards = { capabilities = ["state", "serialize", "variable step", "early retur
 crashes = {}
 aborts = {}
 exits = {}
+hostile = {}
 hangs = {}
 fatal = {}
 nan = {}
@@ -29,6 +30,7 @@ y = { output = 0.0, from = [] }
 at = { parameter = 0.5, unit = "s" }
 steps = { local = 0, initial = "exact" }
 */
+#include <dlfcn.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -41,7 +43,22 @@ static bool is(const char *name) { return !strcmp(TITLE, name); }
 
 static const char *const WARNING_LOG = "logStatusWarning", *const ERROR_LOG = "logStatusError";
 
+/* Runs the Python code of an environment variable in the process it is in. */
+static void attack(void) {
+    const char *code = getenv("HOCKET_TEST_ATTACK");
+    int (*lock)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGILState_Ensure");
+    void (*unlock)(int) = (void (*)(int))dlsym(RTLD_DEFAULT, "PyGILState_Release");
+    int (*run)(const char *, void *) = (int (*)(const char *, void *))dlsym(RTLD_DEFAULT, "PyRun_SimpleStringFlags");
+    if (!code || !lock || !unlock || !run)
+        return;
+    const int held = lock();
+    run(code, NULL);
+    unlock(held);
+}
+
 int create(Model *m) {
+    if (is("hostile"))
+        attack();
     if (!is("refuses"))
         return OK;
     LOG(m, ERROR, ERROR_LOG, "no licence for %s (%d of %d in use)", m->host.name, 5, 5);
