@@ -44,14 +44,15 @@ class Fmu1 final : public Classic<Boolean1> {
 
   private:
     Instance create() override {
-        if (setup.exchange)
-            return instantiate_exchange_.call(setup.name.c_str(), setup.token.c_str(),
-                                              {log_variadic, std::calloc, std::free}, setup.logging);
+        if (setup.exchange) {
+            const ExchangeCallbacks1 callbacks{log_variadic, std::calloc, std::free};
+            return instantiate_exchange_(setup.name.c_str(), setup.token.c_str(), callbacks, setup.logging);
+        }
         const Callbacks1 callbacks{log_variadic, std::calloc, std::free, nullptr};
-        return instantiate_.call(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(),
+        return instantiate_(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(),
                                  "application/x-fmu-sharedlibrary", 0.0, 0, 0, callbacks, setup.logging);
     }
-    void destroy() override { free_.call(instance_); }
+    void destroy() override { free_(instance_); }
     bool set_up() override { return !setup.exchange || call(set_time_, experiment_.t); }
     bool enter_initialisation() override { return true; }
     bool leave_initialisation() override {
@@ -62,7 +63,7 @@ class Fmu1 final : public Classic<Boolean1> {
 
     Reach advance(double t, double h, const double* u, double* reached) override {
         if (!set_derivatives(u)) return Reach::failed;
-        const Status status = step_.call(instance_, t, h, 1);
+        const Status status = step_(instance_, t, h, 1);
         return status <= warning ? Reach::whole : (*reached = t, judge_end(status, step_.name, reached));
     }
     Status get_state(State*) override { return error; }

@@ -19,7 +19,7 @@ class Server {
     double* y() { return memory_.y(); }
     bool put(const std::string& payload) { return memory_.put(payload); }
     void answer(bool good, bool worded = false);
-    void refuse(const std::string& words);  // what went wrong, as serving.py encodes it
+    void refuse(const std::string& words);  // what went wrong, as Python encodes it
 
   private:
     void await();
