@@ -166,7 +166,7 @@ def test_a_coupling_by_discrete_reals_that_is_late_by_a_step(tmp_path):
 @pytest.mark.parametrize("defines", CACHES[1:], ids="+".join)
 @pytest.mark.parametrize("method", ["rk4", "adaptive"])
 def test_no_cache_makes_the_outputs_of_a_run_stale(method, defines, fmu):
-    """Inputs that rest for two steps, and that are others when outputs are read: the numbers of one without cache."""
+    """Inputs rest for two steps, and are others when outputs are read: as one without a cache does."""
 
     def rows(defines):
         silent = {"completedIntegratorStepNotNeeded": True}
