@@ -118,6 +118,8 @@ class Fmu : public Simulator {
     // What it said itself, if the last failure was its own.
     std::string complaint() const { return spoke_ ? complaints(setup.name) : ""; }
     double reached_time() const { return failure_.value; }
+    // What it could not do as it declares, and what was done instead.
+    const std::vector<std::string>& notes() const { return notes_; }
     Exchange* exchange() const { return exchange_.get(); }
     Setup setup;
 
@@ -162,6 +164,10 @@ class Fmu : public Simulator {
         return good(function(instance_, arguments...), function.name);
     }
     void note_stop(double reached);  // the step ended there
+    // The length of a step, such that one to the stop time that the FMU was told ends there to the last bit.
+    double within_stop(double t, double h) const;
+    // An end that differs from the one asked for by rounding only is that end.
+    static Reach judge_reach(Reach reach, double reached, double t, double h);
     bool trial() const { return newest_ != nullptr; }
     bool set_groups(const double* u);
     bool get_groups(double* y);
@@ -183,7 +189,8 @@ class Fmu : public Simulator {
         fmi::Instance instance = nullptr;
         void (*const* calls)() = nullptr;  // set, doStep, get
         const fmi::Reference *in = nullptr, *out = nullptr;
-        fmi::Reference kept[6] = {};
+        double stop = never;  // steps that reach it go the long way
+        fmi::Reference kept[4] = {};
     };
     static_assert(sizeof(Hot) == 64);
     Hot hot_;
@@ -201,6 +208,7 @@ class Fmu : public Simulator {
     Failure failure_;
     std::string problem_;
     bool spoke_ = false;  // the problem is a status that it returned
+    std::vector<std::string> notes_;
     std::vector<double> room_;
     std::vector<fmi::State> lent_;  // states in use: while there are any, it may have to go back
     std::unique_ptr<Exchange> exchange_;

@@ -22,7 +22,7 @@ from hocket._native import RunGuard
 from hocket.engine.initialise import initialise
 from hocket.engine.ledger import check_stored_energies, stored_energies
 from hocket.engine.native.engine import NativeEngine, native_obstacle
-from hocket.engine.opening import open_level
+from hocket.engine.opening import open_level, simulator_notes
 from hocket.engine.recording import ArrowRecorder
 from hocket.engine.reference.engine import InterpreterEngine
 from hocket.engine.reference.level import Level
@@ -229,10 +229,18 @@ class Execution:
         if kept := self.drift.notes():
             self.notes = [*self.notes, *kept]
             self.output.add({"notes": self.notes, **self.drift.facts()})
+        self._keep_simulator_notes()
         self._keep_energies()
         ended = self.output.end(status, reached=self.time_reached, counts=counts, phases=self.phases)
         self.guard.set_facts(*self.output.crash_facts())
         return ended
+
+    def _keep_simulator_notes(self) -> None:
+        """Keep what simulators found out while they ran."""
+        told = simulator_notes(self.level) if self.level is not None else []
+        if told:
+            self.notes = [*self.notes, *told]
+            self.output.add({"notes": self.notes})
 
     def _keep_energies(self) -> None:
         assert self.engine is not None
@@ -283,8 +291,9 @@ class Execution:
             self._drain()
         self._keep_pace()
         if self.engine is not None:
-            with suppress(HocketError):
-                self._keep_energies()
+            for keep in (self._keep_simulator_notes, self._keep_energies):
+                with suppress(HocketError):
+                    keep()
         with suppress(HocketError):
             status: Status = "stopped" if isinstance(error, KeyboardInterrupt) else "failed"
             text = str(error) or type(error).__name__

@@ -159,6 +159,27 @@ class RunEndSimulator(Simulator, Protocol):
     stop_time: float | None
 
 
+class NamedSimulator(Simulator, Protocol):
+    """A simulator that wants to know which model it is of.
+
+    The engine sets it after opening, before start(): the path of the model, such as `car.left`. FMUs are
+    instantiated under this name; where it is missing nothing is set.
+    """
+
+    instance_name: str
+
+
+class NotingSimulator(Simulator, Protocol):
+    """A simulator that may find out, while it runs, what its user should know.
+
+    The engine asks after a run; the notes stand with those of the plan, each with the path of the model.
+    Where it is missing there are none.
+    """
+
+    def notes(self) -> Sequence[str]:
+        """Return sentences of which the simulator is the subject, `it`."""
+
+
 class EarlyReturnSimulator(Simulator, Protocol):
     """A simulator that ends steps at events only where its level can handle that.
 
