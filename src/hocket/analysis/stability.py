@@ -212,13 +212,15 @@ class Stability(Measure):
         return self.feedback_rho is not None and self.feedback_rho < 1.0 - max(self.residual, MARGIN)
 
     @property
-    def grows_by_itself(self) -> bool:
-        """Whether the exact system grows at least as fast as the coupling, which then is not to blame.
+    def drifts_alone(self) -> bool:
+        """Whether only simulators outside of feedback loops drift, as integrators in a chain do."""
+        return self.feedback_decays and not self.stable and self.rho <= 1.0 + max(self.residual, EDGE)
 
-        So with simulators outside of feedback loops that are stable, or drift: integrators in a chain.
-        """
-        if self.feedback_decays and self.rho <= 1.0 + max(self.residual, EDGE):
-            return not self.stable
+    @property
+    def grows_by_itself(self) -> bool:
+        """Whether the exact system grows at least as fast as the coupling, which then is not to blame."""
+        if self.drifts_alone:
+            return True
         if self.exact_rho is None:
             return False
         if self.drifts and self.rho <= 1.0 + EDGE:
@@ -245,7 +247,7 @@ class Stability(Measure):
         rho = f"spectral radius {self.rho:.6g}"
         if self.stable:
             return f"stable: {rho}" + (", on the stability boundary" if self.rho > 1.0 - MARGIN else "")
-        if self.feedback_decays and self.grows_by_itself:
+        if self.drifts_alone:
             drifting = self.modes[0].parts[0].name
             return f"stable but for `{drifting}`, which drifts by itself, in no feedback loop: {rho}"
         if self.grows_by_itself and self.drifts:
