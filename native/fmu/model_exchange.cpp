@@ -27,6 +27,13 @@ bool Exchange::succeeds(fmi::Status status, const char* function) {
 
 // the life
 
+bool Exchange::initialise() {
+    const Fmu::Experiment& run = fmu_.experiment_;
+    told_.emplace();
+    return succeeds(calls_.initialise(fmu_.instance_, run.tolerant, run.tolerance, *told_),
+                    calls_.initialise_name());
+}
+
 bool Exchange::begin() {
     states_ = setup_.states;
     indicators_ = setup_.indicators;
@@ -88,8 +95,9 @@ bool Exchange::settle() {
     Events events;
     bool changed = false;
     for (int round = 0; round == 0 || events.again; ++round) {
-        events = {};
-        if (!succeeds(calls_.update(fmu_.instance_, events), calls_.update_name())) return false;
+        events = told_.value_or(Events{});
+        if (!told_ && !succeeds(calls_.update(fmu_.instance_, events), calls_.update_name())) return false;
+        told_.reset();
         if (events.terminates) return fmu_.wrong("it asks to end the simulation");
         if (round == rounds)
             return fmu_.wrong(std::string("its events do not settle: ") + calls_.update_name() +
@@ -105,12 +113,12 @@ bool Exchange::settle() {
     }
     sided_ = false;
     rated_ = false;
-    return succeeds(calls_.enter_continuous);
+    return !calls_.enter_continuous || succeeds(calls_.enter_continuous);
 }
 
 bool Exchange::enter_events() {
     if (!std::isnan(time_)) floor_ = time_;
-    return succeeds(calls_.enter_events);
+    return !calls_.enter_events || succeeds(calls_.enter_events);
 }
 
 bool Exchange::jump(const double* u) {

@@ -32,6 +32,8 @@ class Exchange {
   public:
     Exchange(Fmu& fmu, const Library& library, int version);
 
+    // FMI 1: initialisation ends; what it tells of events is settled by begin()
+    bool initialise();
     // after initialisation: events settled, continuous-time mode
     bool begin();
     // the outputs under these inputs, which may be others than those of the last step
@@ -110,7 +112,8 @@ class Exchange {
     std::vector<double> x_;
     double floor_ = 0.0;  // the last event: time does not go back behind it
     bool defined_ = false;
-    double next_ = 0.0;  // the next time event
+    double next_ = 0.0;          // the next time event
+    std::optional<Events> told_;  // by initialisation (FMI 1): the first round of event iteration
 
     bool sided_ = false;  // the sides are known
     std::vector<char> above_;

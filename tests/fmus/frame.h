@@ -28,6 +28,8 @@ HOOK void evaluate(Model *) {}
 HOOK int step(Model *m, double h) { return rk4(m, h, 1), OK; }
 HOOK bool event(Model *) { return false; }
 HOOK double next_event(Model *) { return INFINITY; }
+HOOK bool unsettled(Model *) { return false; }
+HOOK bool ends(Model *) { return false; }
 HOOK bool completed(Model *) { return false; }
 HOOK void configure(Model *) {}
 HOOK double partial(Model *, unsigned, unsigned) { return 0; }
@@ -290,6 +292,7 @@ static void release(Model *m) {
     free(m);
 }
 
+__attribute__((unused))
 static int reset(Model *m) {
     Host host = m->host;
     destroy(m);
@@ -322,6 +325,7 @@ static int restore(Model *m, const Model *state) {
 }
 
 /* The derivative of an output that is a state; the only order known is the first. */
+__attribute__((unused))
 static int output_derivatives(Model *m, References references, size_t n, const int32_t *orders, double *values) {
     for (size_t k = 0; k < n; k++) {
         unsigned i = 0;
@@ -338,6 +342,7 @@ static int output_derivatives(Model *m, References references, size_t n, const i
 #if FMI < 3
 static inline double (*rates(Model *m))[4] { return (double (*)[4])((char *)m + TABLE.rates_at); }
 
+__attribute__((unused))
 static int set_rates(Model *m, References references, size_t n, const int32_t *orders, const double *values) {
     for (size_t k = 0; k < n; k++) {
         if (references[k] >= TABLE.rates || orders[k] < 1 || orders[k] > 3)

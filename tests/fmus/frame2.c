@@ -310,7 +310,10 @@ EXPORT int fmi2EnterEventMode(Model *m) {
 
 EXPORT int fmi2NewDiscreteStates(Model *m, EventInfo *info) {
     ENTER(NEVER);
-    *info = (EventInfo){.values_changed = event(m), .next = next_event(m)};
+    *info = (EventInfo){.values_changed = event(m)};
+    info->discrete_needed = unsettled(m);
+    info->terminate = ends(m);
+    info->next = next_event(m);
     info->next_defined = isfinite(info->next);
     renew(m, true);
     return OK;

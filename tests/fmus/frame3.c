@@ -298,8 +298,10 @@ EXPORT int fmi3EvaluateDiscreteStates(Model *m) {
 EXPORT int fmi3UpdateDiscreteStates(Model *m, bool *needed, bool *terminate, bool *nominals_changed,
                                     bool *values_changed, bool *next_defined, double *next) {
     CALL(m);
-    *needed = *terminate = *nominals_changed = false;
+    *nominals_changed = false;
     *values_changed = event(m);
+    *needed = unsettled(m);
+    *terminate = ends(m);
     *next = next_event(m);
     *next_defined = isfinite(*next);
     m->event = false;

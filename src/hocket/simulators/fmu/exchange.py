@@ -97,7 +97,7 @@ class ModelExchange(CoSimulation):
                 rows += [size + place for place in places]
         given = np.zeros((len(rows), len(point)))
         self._evaluate_at(point, size)
-        for variable, columns in self._knowns(size):
+        for variable, columns in (*state_ranges(self.model), *self._moving_inputs(size)):
             part = self._directional_columns(unknowns, variable, len(columns), len(rows))
             if part is None:
                 return rows, None
@@ -151,9 +151,8 @@ class ModelExchange(CoSimulation):
         description = self.model.description
         return [description.by_name[rate] for _, rate in description.states]
 
-    def _knowns(self, size: int) -> Iterator[tuple[FmuVariable, range]]:
-        """Yield the states and the inputs that may move, each with its columns."""
-        yield from state_ranges(self.model)
+    def _moving_inputs(self, size: int) -> Iterator[tuple[FmuVariable, range]]:
+        """Yield the inputs that may move, each with its columns behind those of the states."""
         for variable, places in self.model.port_layout.input_ranges:
             if variable.moves:
                 yield variable, range(size + places.start, size + places.stop)
@@ -161,24 +160,22 @@ class ModelExchange(CoSimulation):
     def _scales(self, point: Array, size: int) -> Array:
         """Return the size of each state and input: its value or its nominal value."""
         nominals = np.concatenate([self._require(self.exchange.nominals()), np.ones(len(point) - size)])
-        for variable, columns in self._knowns(size):
-            if columns and columns[0] >= size:
-                nominals[list(columns)] = variable.nominal or 1.0
+        for variable, columns in self._moving_inputs(size):
+            nominals[list(columns)] = variable.nominal or 1.0
         return np.asarray(np.maximum(np.abs(point), np.abs(nominals)))
 
     def _differences(self, point: Array, size: int, part: float = _NUDGE) -> Array:
         """Return the slopes of rates and outputs, from central differences by a part of each scale."""
         scales = self._scales(point, size)
         slopes = np.zeros((size + len(self.model.outputs), len(point)))
-        for _, columns in self._knowns(size):
-            for column in columns:
-                ends, moved = [], []
-                for sign in (1.0, -1.0):
-                    there = point.copy()
-                    there[column] += sign * part * scales[column]
-                    moved.append(there[column])
-                    ends.append(self._evaluate_at(there, size))
-                slopes[:, column] = (ends[0] - ends[1]) / (moved[0] - moved[1])
+        for column in (*range(size), *(n for _, columns in self._moving_inputs(size) for n in columns)):
+            ends, moved = [], []
+            for sign in (1.0, -1.0):
+                there = point.copy()
+                there[column] += sign * part * scales[column]
+                moved.append(there[column])
+                ends.append(self._evaluate_at(there, size))
+            slopes[:, column] = (ends[0] - ends[1]) / (moved[0] - moved[1])
         slopes[[size + n for n, port in enumerate(self.model.outputs) if port.type != "real"]] = 0.0
         return slopes
 
