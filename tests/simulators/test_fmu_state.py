@@ -78,7 +78,7 @@ def test_a_restore_that_does_nothing_is_found_when_something_moves_at_last(tmp_p
         t += 0.1
     state = simulator.save()
     simulator.step(t, 0.1, U)
-    with pytest.raises(hk.SimulatorError, match="restoring does nothing, output number 1 stays at 0.1"):
+    with pytest.raises(hk.SimulatorError, match=r"restoring does nothing, output number 1 stays at 0\.1"):
         simulator.restore(state)
     simulator.close()
 
@@ -88,10 +88,14 @@ def test_a_state_that_forgets_later_is_found_later(tmp_path):
     model = Fmu(build("lag", 2, folder=tmp_path, defines=["FORGETS_LATE"]), u=1.0)
     simulator = model.open()
     simulator.start(0.0)
-    with pytest.raises(hk.SimulatorError, match=r"the same step from t = \S+ s ended at"):
+
+    def rewind_each_step():
         for k in range(20):
             state = simulator.save()
             simulator.step(0.1 * k, 0.1, U)
             simulator.restore(state)
             simulator.step(0.1 * k, 0.1, U)
+
+    with pytest.raises(hk.SimulatorError, match=r"the same step from t = \S+ s ended at"):
+        rewind_each_step()
     simulator.close()
