@@ -200,10 +200,13 @@ void bind_rows(nb::module_& module) {
             nb::kw_only(), "width"_a, "interval"_a)
         .def("__len__", &RowBuffer::count)
         .def("take", [](RowBuffer& self) {
-            const std::size_t count = self.count(), width = static_cast<std::size_t>(self.width);
-            auto* data = new double[std::max<std::size_t>(self.data.size(), 1)];
-            std::copy(self.data.begin(), self.data.end(), data);
-            self.data.clear();
+            const std::size_t width = static_cast<std::size_t>(self.width);
+            const auto size = static_cast<std::size_t>(self.final - self.taken), count = size / width;
+            const auto end = self.data.begin() + static_cast<std::ptrdiff_t>(size);
+            auto* data = new double[std::max<std::size_t>(size, 1)];
+            std::copy(self.data.begin(), end, data);
+            self.data.erase(self.data.begin(), end);
+            self.taken = self.final;
             nb::capsule owner(data, [](void* raw) noexcept { delete[] static_cast<double*>(raw); });
             return nb::ndarray<nb::numpy, double>(data, {count, width}, owner);
         });

@@ -499,8 +499,15 @@ class LevelReport:
 
 class Engine:
     def __init__(self, *, level: Level, rows: Sequence[RowBuffer], threads: int, always: bool) -> None: ...
-    def run(self, steps: int, seconds: float, most_values: int) -> int:
+    def run(self, steps: int, seconds: float, most_values: int, attend: Callable[[bool], bool] | None) -> int:
         """Return how many steps were made; below zero: the next one failed."""
+
+    def settle_rows(self) -> None:
+        """Find out which rows are final: a RowBuffer hands out no others."""
+
+    @property
+    def within_step(self) -> bool:
+        """Whether it was stopped, or failed, within a step."""
 
     def failure(self) -> Failure | None: ...
     def take_error(self) -> BaseException | None: ...

@@ -27,6 +27,10 @@ class Rows:
         self.kept: list[list[float]] = []
         self.newest = -1
         """The tick of the newest row."""
+        self.gone = 0
+        """How many rows were taken."""
+        self.final: int | None = None
+        """How many of the waiting rows are final; None: all."""
 
     @property
     def count(self) -> int:
@@ -35,12 +39,17 @@ class Rows:
 
     def mark(self) -> tuple[int, int]:
         """Return how far the rows go."""
-        return len(self.kept), self.newest
+        return self.gone + len(self.kept), self.newest
 
     def back_to(self, mark: tuple[int, int]) -> None:
         """Forget the rows that came after a mark."""
         count, self.newest = mark
-        del self.kept[count:]
+        del self.kept[count - self.gone :]
+
+    def settle(self, mark: tuple[int, int] | None, but_newest: bool = False) -> None:
+        """Take the rows before a mark as final, or all of them, or all but the newest."""
+        count = self.gone + len(self.kept) if mark is None else mark[0]
+        self.final = count - self.gone - (but_newest and self.count > 0)
 
     def keep(self, level: LiveLevel, tick: int, due: bool = False) -> None:
         """Keep a row, if one is due; it replaces one of the same tick that still waits."""
@@ -57,9 +66,11 @@ class Rows:
         self.kept.append([t, *(float(y[port]) for _, port, _ in self.columns)])
 
     def taken(self) -> Array:
-        """Return the waiting rows and forget them."""
-        block = np.array(self.kept, dtype=float).reshape(-1, len(self.columns) + 1)
-        self.kept = []
+        """Return the waiting rows that are final, and forget them."""
+        final = len(self.kept) if self.final is None else self.final
+        block = np.array(self.kept[:final], dtype=float).reshape(-1, len(self.columns) + 1)
+        self.gone += final
+        self.kept, self.final = self.kept[final:], None
         return block
 
 
