@@ -105,13 +105,14 @@ void bind_client(nb::module_& module) {
                           const Numbers& u) { return ask_python(self, Ask::python_output, t, 0.0, u); })
         .def("slope", [](Isolated& self, double t,
                          const Numbers& u) { return ask_python(self, Ask::python_slope, t, 0.0, u); })
-        .def_prop_ro("payload", [](const Isolated& self) { return bytes(self.payload()); })
+        .def_prop_ro("payload", [](Isolated& self) { return bytes(self.payload()); })
+        .def("reject", &Isolated::reject, nb::call_guard<nb::gil_scoped_release>())
         .def_prop_ro("payload_at", &Isolated::payload_at)
         .def_prop_ro("worded", &Isolated::has_words)
         .def_prop_ro("end",
                      [](const Isolated& self) {
                          static const char* names[] = {"",     "exited",      "signalled", "vanished",
-                                                       "late", "interrupted", "closed"};
+                                                       "late", "interrupted", "closed",    "malformed"};
                          return names[static_cast<int>(self.end())];
                      })
         .def_prop_ro("code", &Isolated::code)

@@ -21,8 +21,8 @@ struct RowBuffer {
     std::int64_t interval = 1;
     std::int64_t newest = -1;  // tick of the newest row
     std::vector<double> data;
-    std::int64_t taken = 0;  // values that were in it before
-    std::int64_t final = 0;  // values, those taken included, that no rollback reaches
+    std::int64_t taken = 0;   // values that were in it before
+    std::int64_t final = -1;  // values, those taken included, that no rollback reaches; below zero: all
 
     std::size_t count() const { return data.size() / static_cast<std::size_t>(width); }
     std::int64_t size() const { return taken + static_cast<std::int64_t>(data.size()); }

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <system_error>
 
+#include "engine/crash_guard.hpp"
 #include "engine/spin.hpp"
 #include "engine/watch.hpp"
 
@@ -84,6 +85,7 @@ void ThreadPool::park() {
 
 void ThreadPool::work(int number) {
     unsigned seen = 0;
+    guard_thread();
     for (;;) {
         for (int spin = 0; round_.load(std::memory_order_acquire) == seen && spin < spins; ++spin)
             spin_pause();

@@ -190,8 +190,10 @@ bool Memory::put(const std::string& payload) {
     return true;
 }
 
-std::string Memory::payload() const {
-    return {start_ + payload_at_, std::min(channel_->length, size_ - payload_at_)};
+std::optional<std::string> Memory::payload() const {
+    const std::size_t length = std::atomic_ref(channel_->length).load(std::memory_order_relaxed);
+    if (length > size_ - payload_at_) return std::nullopt;
+    return std::string(start_ + payload_at_, length);
 }
 
 // The log: a ring of bytes. Written under the lock of log(), read by who waits for the answer.
@@ -228,29 +230,26 @@ void Memory::say(const Message& message) {
     channel_->log_written.store(at, std::memory_order_release);
 }
 
-bool Memory::hear(Message& message) {
-    const std::uint64_t written = channel_->log_written.load(std::memory_order_acquire);
-    std::uint64_t at = channel_->log_read.load(std::memory_order_relaxed);
-    if (at == written) {
-        if (channel_->log_dropped.load(std::memory_order_relaxed) == 0) return false;
+Memory::Heard Memory::hear(Message& message, std::uint64_t until) {
+    if (heard_ == until) {
         const std::uint64_t dropped = channel_->log_dropped.exchange(0, std::memory_order_relaxed);
+        if (dropped == 0) return Heard::nothing;
         message = {"", 1, "", std::to_string(dropped) + " more messages were dropped: too many at once"};
-        return true;
+        return Heard::message;
     }
+    const std::uint64_t waiting = until - heard_;
+    if (waiting > log_size_ || waiting < sizeof(Head)) return Heard::malformed;
     Head head{};
-    copy_out(at, &head, sizeof head);
-    at += sizeof head;
-    if (head.total > written - at || head.total > log_size_ || head.name > head.total ||
-        head.category > head.total - head.name) {
-        channel_->log_read.store(written, std::memory_order_release);  // scribbled over
-        return false;
-    }
+    copy_out(heard_, &head, sizeof head);
+    if (head.total > waiting - sizeof head || head.name > head.total || head.category > head.total - head.name)
+        return Heard::malformed;
     std::string all(head.total, '\0');
-    copy_out(at, all.data(), all.size());
+    copy_out(heard_ + sizeof head, all.data(), all.size());
     message = {all.substr(0, head.name), head.status, all.substr(head.name, head.category),
                all.substr(head.name + head.category)};
-    channel_->log_read.store(at + head.total, std::memory_order_release);
-    return true;
+    heard_ += sizeof head + head.total;
+    channel_->log_read.store(heard_, std::memory_order_release);
+    return Heard::message;
 }
 
 }  // namespace hocket

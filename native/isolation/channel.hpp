@@ -4,10 +4,12 @@
 // Needs POSIX (platform.hpp).
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "engine/simulator.hpp"
@@ -65,9 +67,10 @@ struct alignas(64) Turn {
     bool await(std::uint32_t until, Awake awake, Patience& patience) const;
     bool sleep(std::uint32_t until, Nanoseconds longest);
     void note_time(Nanoseconds time) {
-        const Nanoseconds before = usual.load(std::memory_order_relaxed);
-        usual.store(before + (time - before) / 4, std::memory_order_relaxed);
+        const Nanoseconds before = std::clamp<Nanoseconds>(usual.load(std::memory_order_relaxed), 0, longest);
+        usual.store(before + (std::min(time, longest) - before) / 4, std::memory_order_relaxed);
     }
+    static constexpr Nanoseconds longest = Nanoseconds{1} << 60;  // what the other side wrote may be anything
 };
 
 // What lies at the beginning of the memory. The one who asks writes, then the one who answers, in turn.
@@ -98,7 +101,8 @@ struct Channel {
     char function[128] = {};
 };
 
-// A view of the memory. Whoever reads does not trust lengths: the other side may have gone mad.
+// A view of the memory. Whoever reads trusts nothing in it: the other side may have gone mad, or be hostile. Where
+// things lie is known from the beginning; each length is read once, checked, and then used.
 class Memory {
   public:
     static std::size_t required_size(int inputs, int outputs, std::size_t payload);
@@ -113,9 +117,16 @@ class Memory {
     double* u() const;
     double* y() const { return u() + static_cast<std::size_t>(Channel::most_rows) * inputs_; }
     bool put(const std::string& payload);  // false: too long
-    std::string payload() const;
+    std::optional<std::string> payload() const;  // nothing: its length cannot be
+    std::size_t payload_at() const { return payload_at_; }
     void say(const Message& message);
-    bool hear(Message& message);
+    enum class Heard : int { nothing, message, malformed };
+    // The next message of those that end before `until`, which is what log_end() was.
+    Heard hear(Message& message, std::uint64_t until);
+    std::uint64_t log_end() const { return channel_->log_written.load(std::memory_order_acquire); }
+    bool has_log() const {
+        return log_end() != heard_ || channel_->log_dropped.load(std::memory_order_relaxed) != 0;
+    }
 
   private:
     void map(int fd);
@@ -126,6 +137,7 @@ class Memory {
     char* start_ = nullptr;
     std::size_t size_ = 0, payload_at_ = 0, log_at_ = 0, log_size_ = 0;
     int inputs_ = 0, outputs_ = 0;
+    std::uint64_t heard_ = 0;  // of the log
 };
 
 int cores();             // that this process may use

@@ -78,8 +78,12 @@ bool Isolated::wait(const char* name, double limit) {
     const bool soon = memory_->answered.await(number_, awake, patience_);
     asking.fetch_sub(1, std::memory_order_relaxed);
     if (!soon && !wait_long(name, limit)) return false;
-    listen();
+    if (!listen()) {
+        note_end(End::malformed, name);
+        return false;
+    }
     since_ = now();
+    asked_ = name;
     return memory_->good != 0;
 }
 
@@ -103,7 +107,10 @@ bool Isolated::wait_long(const char* name, double limit) {
         else if (static_cast<double>(now() - begin) > limit * 1e9)
             end = End::late;
         if (end == End::none) {
-            listen();
+            if (!listen()) {
+                note_end(End::malformed, name);
+                return false;
+            }
             look_at_keyboard();
         } else if (end == End::interrupted ||
                    memory_->answered.number.load(std::memory_order_acquire) != number_) {
@@ -137,7 +144,7 @@ bool Isolated::look(End& end) {
 #endif
 
 void Isolated::note_end(End how, const char* name) {
-    if (how == End::late || how == End::interrupted) kill();
+    if (how == End::late || how == End::interrupted || how == End::malformed) kill();
     listen();
     end_ = how;
     asked_ = name;
@@ -155,15 +162,26 @@ void Isolated::kill() {
 #endif
 }
 
-void Isolated::listen() {
-    if (memory_->log_written.load(std::memory_order_acquire) ==
-            memory_->log_read.load(std::memory_order_relaxed) &&
-        memory_->log_dropped.load(std::memory_order_relaxed) == 0) [[likely]]
-        return;
-    for (Message message; memory_.hear(message);) {
+bool Isolated::listen() {
+    if (!memory_.has_log()) [[likely]]
+        return true;
+    const std::uint64_t until = memory_.log_end();  // what is said meanwhile is heard the next time
+    for (Message message;;) {
+        const Memory::Heard heard = memory_.hear(message, until);
+        if (heard != Memory::Heard::message) return heard == Memory::Heard::nothing;
         if (message.status > 0) said_ = message.text;
         log(std::move(message));
     }
+}
+
+std::string Isolated::payload() {
+    std::optional<std::string> payload = memory_.payload();
+    if (!payload) reject();
+    return std::move(payload).value_or("");
+}
+
+void Isolated::reject() {
+    if (end_ == End::none) note_end(End::malformed, std::string(asked_).c_str());
 }
 
 std::string Isolated::function() const {
@@ -174,11 +192,31 @@ std::string Isolated::function() const {
 
 // Simulator
 
+// Whether an FMU can have failed in this way.
+bool Isolated::can_be(const Failure& failure) const {
+    using Kind = Failure::Kind;
+    const bool known = failure.kind == Kind::none || failure.kind == Kind::stopped_early ||
+                       failure.kind == Kind::not_finite || failure.kind == Kind::reported ||
+                       failure.kind == Kind::internal;
+    const bool called = failure.call >= Call::step && failure.call <= Call::restore;
+    const bool placed = failure.port < outputs_ && failure.port >= (failure.kind == Kind::not_finite ? 0 : -1);
+    return known && called && placed;
+}
+
 bool Isolated::report_failure(Call call, std::int64_t tick, std::int64_t ticks) {
     if (end_ == End::none && problem_.empty()) {
-        failure_ = memory_->failure;
-        failure_.level = -1;
-        return false;
+        const Failure said = memory_->failure;
+        if (can_be(said)) {
+            failure_ = {};
+            failure_.kind = said.kind;
+            failure_.call = said.call;
+            failure_.port = said.port;
+            failure_.tick = said.tick;
+            failure_.ticks = said.ticks;
+            failure_.value = said.value;
+            return false;
+        }
+        reject();
     }
     failure_ = {};
     failure_.kind = Failure::Kind::reported;
@@ -225,8 +263,8 @@ bool Isolated::slope(std::int64_t tick, const double* u, double* dy) {
 bool Isolated::get_text(int port, std::string& value) {
     memory_->port = port;
     if (!ask(Ask::get_text, "text")) return report_failure(Call::output, 0, 0);
-    value = memory_.payload();
-    return true;
+    value = payload();
+    return end_ == End::none || report_failure(Call::output, 0, 0);
 }
 
 bool Isolated::set_text(int port, const std::string& value) {

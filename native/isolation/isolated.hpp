@@ -14,7 +14,7 @@ namespace hocket {
 class Isolated final : public Simulator {
   public:
     // How the process ended.
-    enum class End : int { none, exited, signalled, vanished, late, interrupted, closed };
+    enum class End : int { none, exited, signalled, vanished, late, interrupted, closed, malformed };
 
     Isolated(int fd, int inputs, int outputs, double limit);
     ~Isolated() override;
@@ -43,10 +43,11 @@ class Isolated final : public Simulator {
     bool wait_opened(double limit) { return wait("open", limit); }
     bool call(const char* name, const std::string& question, double limit);
     bool call(Ask ask, double t, double h, const double* u, int rows, double* answer, int count);
-    std::string payload() const { return memory_.payload(); }
+    std::string payload();  // the last answer; empty, and the end of the process, if its length cannot be
+    void reject();          // what it has answered is not well formed: its process is ended
     bool has_words() const { return end_ == End::none && memory_->worded != 0; }
 
-    std::size_t payload_at() const { return memory_->payload_at; }
+    std::size_t payload_at() const { return memory_.payload_at(); }
     int inputs() const { return inputs_; }
     int outputs() const { return outputs_; }
     // why it is gone: how, the exit code or signal, the function of the FMU if known, what was asked
@@ -71,11 +72,12 @@ class Isolated final : public Simulator {
     bool look(End& end);  // false: it has ended
     void note_end(End how, const char* name);
     void kill();
-    void listen();
+    bool listen();  // false: what it says is not well formed
     void take(double* y) const { std::copy(memory_.y(), memory_.y() + outputs_, y); }
     void give(const double* u, int rows) {
         std::copy(u, u + static_cast<std::size_t>(rows) * inputs_, memory_.u());
     }
+    bool can_be(const Failure& failure) const;
     bool report_failure(Call call, std::int64_t tick, std::int64_t ticks);
 
     Memory memory_;

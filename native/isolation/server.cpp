@@ -55,7 +55,8 @@ Ask Server::serve(Simulator* simulator) {
         if (ask == Ask::open || ask >= Ask::call || !simulator) return ask;
         const bool good = serve_level(*simulator);
         if (good && ask == Ask::get_text && !memory_.put(text_))
-            refuse("a text of " + std::to_string(text_.size()) + " bytes is too long for an isolated FMU");
+            refuse("[\"a text of " + std::to_string(text_.size()) +
+                   " bytes is too long for an isolated FMU\", \"\", \"\", \"\"]");
         else
             answer(good);
     }
@@ -75,7 +76,7 @@ bool Server::serve_level(Simulator& simulator) {
         case Ask::step_output: good = both_(simulator, c.span, memory_.u(), memory_.y()); break;
         case Ask::slope: good = simulator.slope(c.span.tick, memory_.u(), memory_.y()); break;
         case Ask::get_text: good = simulator.get_text(c.port, text_); break;
-        case Ask::set_text: good = simulator.set_text(c.port, memory_.payload()); break;
+        case Ask::set_text: good = simulator.set_text(c.port, question()); break;
         default: break;
     }
     if (!good) c.failure = simulator.failure();

@@ -13,13 +13,13 @@ class Server {
     Server(int fd, int parent);
     // Answers what a level asks of the simulator; returns when something is for Python, with what that is.
     Ask serve(Simulator* simulator);
-    std::string question() const { return memory_.payload(); }
+    std::string question() const { return memory_.payload().value_or(""); }
     const Channel& channel() const { return *memory_; }
     const double* u() const { return memory_.u(); }
     double* y() { return memory_.y(); }
     bool put(const std::string& payload) { return memory_.put(payload); }
     void answer(bool good, bool worded = false);
-    void refuse(const std::string& words);  // what went wrong, in Python's words
+    void refuse(const std::string& words);  // what went wrong, as Python encodes it
 
   private:
     void await();

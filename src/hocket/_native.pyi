@@ -358,7 +358,29 @@ class RowBuffer:
 
     def __init__(self, *, width: int, interval: int) -> None: ...
     def __len__(self) -> int: ...
-    def take(self) -> _Floats: ...
+    def append(self, row: Sequence[float], /) -> None: ...
+    @property
+    def size(self) -> int:
+        """Rows, those taken included."""
+
+    def truncate(self, count: int, /) -> None:
+        """Let the first so many rows stay, those taken included."""
+
+    def settle(self, count: int, /) -> None:
+        """Take the first so many rows as final, those taken included; until then all are."""
+
+    def take(self) -> _Floats:
+        """Return the rows that are final, and forget them."""
+
+class RunGuard:
+    """A run under way: what is written of it should the process crash, or end inside an FMU."""
+
+    def __init__(self, *, folder: str, facts: str) -> None: ...
+    def set_facts(self, before: str, after: str) -> None:
+        """Set the text of run.json but for the words that say how it ended."""
+    def set_tables(self, tables: Sequence[tuple[str, Sequence[RowBuffer]]]) -> None:
+        """Set the files that the rows go to, and where they wait, the oldest first."""
+    def close(self) -> None: ...
 
 class ColumnKind(Enum):
     input = ...
@@ -683,7 +705,7 @@ class FmuSetup:
     @property
     def texts_out(self) -> list[TextVariable]: ...
 
-def fmu(*, version: int, library: str, prefix: str, setup: FmuSetup) -> Fmu: ...
+def fmu(*, version: int, library: str, prefix: str, setup: FmuSetup, file: str) -> Fmu: ...
 def take_log() -> list[tuple[str, int, str, str]]:
     """Return what FMUs said since: instance, status, category, text."""
 
@@ -703,6 +725,9 @@ class Isolated(Simulator):
     def step(self, t: float, h: float, u: _Floats, /) -> float | None: ...
     def output(self, t: float, u: _Floats, /) -> _Floats | None: ...
     def slope(self, t: float, u: _Floats, /) -> _Floats | None: ...
+    def reject(self) -> None:
+        """End its process: what it has answered is not well formed."""
+
     @property
     def payload(self) -> bytes: ...
     @property

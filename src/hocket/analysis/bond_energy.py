@@ -120,7 +120,6 @@ def run_bond_trial(composite: Composite, steps: int, start: Fraction) -> BondTri
             done += engine.run(min(steps - done, once), SECONDS)
             stored[done] = sum(engine.stored_energy().values())
         flowed = engine.energies()
-        engine.settle_rows()
         gains = [
             gain
             for index, entry in enumerate(recorded)

@@ -11,7 +11,7 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from functools import wraps
 from importlib import import_module
 from io import TextIOWrapper
@@ -39,9 +39,23 @@ _DEBUG = inspect.Parameter(
 
 
 def as_command(function: Callable[..., None]) -> Callable[..., None]:
-    """Return the function as a command with the option `--debug`."""
+    """Return the function as a command with the option `--debug`.
+
+    A parameter whose type is a dataclass stands for one option for each of its fields.
+    """
     signature = inspect.signature(function, eval_str=True)
-    parameters = [*signature.parameters.values(), _DEBUG]
+    groups: dict[str, Any] = {
+        name: each.annotation for name, each in signature.parameters.items() if is_dataclass(each.annotation)
+    }
+    members = {name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()}
+    parameters = [
+        *(
+            one
+            for each in signature.parameters.values()
+            for one in members.get(each.name, {"": each}).values()
+        ),
+        _DEBUG,
+    ]
 
     @wraps(function)
     def command(*, debug: bool = False, **arguments: Any) -> None:
@@ -49,6 +63,8 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
             gc.freeze()
             gc.enable()
         try:
+            for name, group in groups.items():
+                arguments[name] = group(**{key: arguments.pop(key) for key in members[name]})
             function(**arguments)
         except (typer.Exit, BrokenPipeError):
             raise

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import hocket
-from hocket.cli.options import InterfaceChoice
+from hocket.cli.options import Changes, InterfaceChoice
 from hocket.errors import Fault, Place, ScenarioError, collect_faults, raise_faults, suggest_nearest
 from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS, KindFamily
 from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
@@ -346,14 +346,17 @@ def parse_literal(text: str) -> Any:
 def read_for_run(
     verb: str,
     files: Sequence[Path],
-    connect: Sequence[str],
+    changes: Changes,
     observe: Sequence[str],
     fmus: Mapping[str, Mapping[str, Any]],
     stop: str | None,
     ledger: bool,
 ) -> Experiment:
-    """Return what was typed as an experiment that can be run: it ends, and there are bonds for a ledger."""
-    experiment = read_experiment(files, connect, observe, fmus)
+    """Return what was typed as an experiment that can be run: it ends, and there are bonds for a ledger.
+
+    Its parameters are left to the run, which keeps them.
+    """
+    experiment = read_changed(files, replace(changes, assign=None), observe=observe, how=fmus)
     check_stop(experiment, stop, files, verb)
     if ledger and not any(level.wiring.bonds for level in plan_tree(experiment.composite).levels()):
         hint = "leave it out"
@@ -373,16 +376,30 @@ def check_stop(experiment: Experiment, stop: str | None, files: Sequence[Path], 
 
 def read_changed(
     files: Sequence[Path],
-    connect: Sequence[str] | None,
-    algorithm: Sequence[str] | None,
-    extrapolation: Sequence[str] | None,
-    assign: Sequence[str] | None,
+    changes: Changes,
     stop: str | None = None,
+    *,
+    observe: Sequence[str] = (),
+    how: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Experiment:
-    """Return what was typed as one experiment, with what was typed for levels, parameters and the end."""
-    experiment = with_algorithms(read_experiment(files, connect or ()), algorithm, extrapolation)
-    composite = with_parameters(experiment.composite, parse_assignments(experiment, assign or ()), "--set")
-    return replace(experiment, composite=composite, stop=parse_stop(experiment, stop))
+    """Return what was typed as one experiment: with connections, step, algorithms, parameters and end."""
+    experiment = read_experiment(files, changes.connect or (), observe, how)
+    experiment = with_changes(experiment, changes)
+    return replace(experiment, stop=parse_stop(experiment, stop)) if stop is not None else experiment
+
+
+def with_changes(experiment: Experiment, changes: Changes, suited: bool = True) -> Experiment:
+    """Return the experiment with the step, the algorithms and the parameters that were typed.
+
+    `suited`: an algorithm that does not suit its level is refused.
+    """
+    if changes.step is not None:
+        with locate_faults((), ()):
+            composite = experiment.composite.with_changes(step=changes.step)
+        experiment = replace(experiment, composite=composite)
+    experiment = with_algorithms(experiment, changes.algorithm, changes.extrapolation, suited)
+    values = parse_assignments(experiment, changes.assign or ())
+    return replace(experiment, composite=with_parameters(experiment.composite, values, "--set"))
 
 
 def parse_stop(experiment: Experiment, typed: str | None) -> Fraction | None:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
 
 from hocket.errors import Fault, Place, ScenarioError
-from hocket.execution.run import experiment_to_run, run_experiment, vary_experiment
+from hocket.execution.run import experiment_to_run, run_experiment
 from hocket.execution.session import LOOK_INTERVAL, Progress, interruptible
-from hocket.files.experiments import ExperimentLike
+from hocket.files.experiments import ExperimentLike, vary_experiment
 from hocket.files.run_folder import Run
 from hocket.model.arguments import expect, expect_call, expect_folder, is_whole
 from hocket.model.clock import Duration

@@ -181,6 +181,11 @@ class NativeEngine:
         """Find out which rows are final: within a step, those that no rollback reaches."""
         self.engine.settle_rows()
 
+    def waiting_rows(self, index: int) -> list[_native.RowBuffer]:
+        """Return where the rows of a recorded table wait, the oldest first."""
+        native = [self.native_rows[index]] if index in self.native_rows else []
+        return [self.recorded[index].rows.waiting, *native]
+
     def rows(self, index: int) -> Array:
         """Return the final rows that wait for a recorded table, and forget them."""
         first = self.recorded[index].rows

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hocket._native import RowBuffer
 from hocket.engine.initialise import levels_of
 from hocket.engine.ledger import stored_energies
 from hocket.engine.message_counter import message_counts
@@ -93,6 +94,10 @@ class InterpreterEngine:
     def settle_rows(self) -> None:
         """Find out which rows are final: within a step, those that no rollback reaches."""
         self.root.settle_rows()
+
+    def waiting_rows(self, index: int) -> list[RowBuffer]:
+        """Return where the rows of a recorded table wait, the oldest first."""
+        return [self.recorded[index].rows.waiting]
 
     def rows(self, index: int) -> Array:
         """Return the final rows that wait for a recorded table, and forget them."""

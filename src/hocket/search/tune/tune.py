@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.files.experiments import ExperimentLike, as_experiment, check_times
@@ -53,6 +53,8 @@ def tune(
     limits: Mapping[str, float] | None = None,
     stop: Duration | None = None,
     start: Duration | None = None,
+    step: Duration | None = None,
+    parameters: Mapping[str, Any] | None = None,
     search: How = "auto",
     budget: int = BUDGET,
     seed: int = 1,
@@ -85,7 +87,9 @@ def tune(
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: done, of all")
     expect_call("early", early, "the answer so far")
-    experiment = as_experiment(what, connections, start=start, stop=stop, done="tuned")
+    experiment = as_experiment(
+        what, connections, start=start, stop=stop, step=step, parameters=parameters, done="tuned"
+    )
     composite, begins, ends = experiment.composite, experiment.start, experiment.stop
     _ = plan_tree(composite)  # raises with all faults of the scenario
     check_times(experiment)

@@ -3,14 +3,17 @@
 In:  an Fmu
 Out: a live simulator with the same numbers; `native` is what a level steps without Python
 
-`serving.py` runs in the other process. The two share memory; in a step no Python runs on either side.
+`serving.py` runs in the other process. The two share memory; in a step no Python runs on either side. What
+comes from there is plain data (numbers, texts, JSON), checked before it is used: an FMU may have written it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -20,7 +23,9 @@ from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 import hocket._native as _native
 from hocket.errors import SimulatorError
@@ -49,6 +54,7 @@ _DOING = {
 }
 _LONGER = "if it may take that long, a greater `time_limit` of the FMU"
 _MEMORY = "the system does this when memory runs out"
+_MALFORMED = "code in its process has written over what hocket keeps there: the FMU is broken, or hostile"
 
 
 def process_end_error(door: Any, limit: Fraction) -> SimulatorError:
@@ -56,6 +62,10 @@ def process_end_error(door: Any, limit: Fraction) -> SimulatorError:
     if door.end == "closed":
         return SimulatorError("it is closed")
     subject, during = _DOING.get(door.asked, ("a call", "during a call"))
+    if door.end == "malformed":
+        return SimulatorError(
+            f"its process sent what is not well formed {during}, and was ended", hint=_MALFORMED
+        )
     function = door.function.decode(errors="replace")
     said = door.said.decode(errors="replace")
     if door.end == "late":
@@ -84,7 +94,9 @@ _DERIVED = (
     "exchange", "interface_used", "binary",
 )  # fmt: skip
 _ROOM = 64 << 20
-"""Bytes for texts and pickles; only those that are used take memory."""
+"""Bytes for questions and answers; only those that are used take memory."""
+_WORDS = 1 << 20
+"""Bytes of an answer in JSON, at the most."""
 
 
 def launch_process(model: Fmu, number: int) -> tuple[subprocess.Popen[bytes], Any]:
@@ -118,10 +130,14 @@ def _model_snapshot(model: Fmu) -> SimpleNamespace:
 def _memory(size: int) -> int:
     """Return the file descriptor of memory to share: it has no name, and goes with its last holder."""
     if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("hocket")
-    else:
-        with tempfile.TemporaryFile() as file:
-            fd = os.dup(file.fileno())
+        import fcntl
+
+        fd = os.memfd_create("hocket", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.truncate(fd, size)  # and so it stays: what is mapped here cannot be cut off there
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+        return fd
+    with tempfile.TemporaryFile() as file:
+        fd = os.dup(file.fileno())
     os.truncate(fd, size)
     return fd
 
@@ -155,6 +171,42 @@ _EXITING = 1.0
 def open_simulator(model: Fmu) -> IsolatedFmu:
     """Start a process for the FMU; it comes up while others do, and is waited for by start()."""
     return IsolatedExchange(model) if model.exchange else IsolatedFmu(model)
+
+
+Answer = TypeVar("Answer")
+
+
+def _read_json(answer: bytes) -> Any:
+    """Return what an answer says; raises ValueError if it is not JSON."""
+    if len(answer) > _WORDS:
+        raise ValueError
+    try:
+        return json.loads(answer)
+    except RecursionError:
+        raise ValueError from None
+
+
+def _reader(kind: type[Answer]) -> Callable[[bytes], Answer]:
+    """Return what reads an answer of one type; it raises ValueError for any other."""
+
+    def read(answer: bytes) -> Answer:
+        value = _read_json(answer)
+        if type(value) is not kind:
+            raise ValueError
+        return value
+
+    return read
+
+
+_read_nothing, _read_truth, _read_number = _reader(type(None)), _reader(bool), _reader(int)
+
+
+def _read_words(answer: bytes) -> list[str]:
+    """Return what, where, expected and hint of an error."""
+    words = _reader(list)(answer)
+    if len(words) != 4 or not all(isinstance(word, str) for word in words):
+        raise ValueError
+    return words
 
 
 class RemoteState:
@@ -201,26 +253,34 @@ class IsolatedFmu:
             self._end_process()
             raise error
         self._up = True
-        if pickle.loads(self._door.payload):
+        if self._read(_read_truth):
             self.native = self._door
 
-    def _call(self, name: str, *arguments: Any) -> Any:
+    def _read(self, read: Callable[[bytes], Answer]) -> Answer:
+        """Return the last answer; one that is not what was asked for ends the process."""
+        try:
+            return read(self._door.payload)
+        except ValueError:
+            self._door.reject()
+            raise process_end_error(self._door, self.model.time_limit) from None
+
+    def _call(self, name: str, *arguments: Any, read: Callable[[bytes], Answer]) -> Answer:
         self._wait_up()
         if not self._door.call(name, pickle.dumps((name, arguments)), self._limit):
             raise self.fault()
-        return pickle.loads(self._door.payload)
+        return self._read(read)
 
     def start(self, t: float) -> None:
         """Start the FMU anew; in a new process if the last one has ended."""
         if self._door.end:
             self._end_process()
             self._launch()
-        self._call("start", float(t), self.stop_time, self.early)
+        self._call("start", float(t), self.stop_time, self.early, read=_read_nothing)
         deliver()
 
     def ready(self) -> None:
         """Leave initialisation: the inputs are as they shall be."""
-        self._call("ready")
+        self._call("ready", read=_read_nothing)
 
     def _ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
         """Return what compiled code answers by itself."""
@@ -246,11 +306,12 @@ class IsolatedFmu:
         """Keep the state there; those that were forgotten meanwhile are freed."""
         forgotten = self._forgotten[:]
         del self._forgotten[: len(forgotten)]
-        return RemoteState(self._call("save", forgotten), self._forgotten)
+        return RemoteState(self._call("save", forgotten, read=_read_number), self._forgotten)
 
     def restore(self, state: RemoteState) -> None:
         """Roll back to a state; that of an earlier process is not known any more."""
-        self._call("restore", state.number if state.forgotten is self._forgotten else None)
+        number = state.number if state.forgotten is self._forgotten else None
+        self._call("restore", number, read=_read_nothing)
 
     def close(self) -> None:
         """Terminate and free the FMU and end its process, by force if it does not end within a second."""
@@ -258,7 +319,7 @@ class IsolatedFmu:
             if not self._up:
                 self._process.kill()
             elif not self._door.end:
-                self._call("close")
+                self._call("close", read=_read_nothing)
         finally:
             self._end_process()
             deliver()
@@ -273,11 +334,10 @@ class IsolatedFmu:
             self._process.wait()
 
     def text(self, port: int) -> bytes:
-        value: bytes = self._call("text", port)
-        return value
+        return self._call("text", port, read=bytes)
 
     def set_text(self, port: int, value: bytes) -> None:
-        self._call("set_text", port, value)
+        self._call("set_text", port, value, read=_read_nothing)
 
     def fault(self) -> SimulatorError:
         """Return the error for the call that failed last; raises what a Ctrl-C meanwhile has raised."""
@@ -292,12 +352,26 @@ class IsolatedFmu:
         if door.end:
             limit = self._opening if door.asked == "open" else self.model.time_limit
             return process_end_error(door, limit)
-        return SimulatorError(*pickle.loads(door.payload))
+        try:
+            return SimulatorError(*self._read(_read_words))
+        except SimulatorError as error:
+            return error
 
 
 class IsolatedExchange(IsolatedFmu):
     """A live model exchange FMU in a process of its own, where hocket integrates it."""
 
     def jacobian(self, t: float, u: Array) -> tuple[Array, Array, Array, Array]:
-        matrices: tuple[Array, Array, Array, Array] = self._call("jacobian", t, contiguous_array(u))
-        return matrices
+        inputs, outputs = len(self.model.inputs), len(self.model.outputs)
+
+        def read(answer: bytes) -> tuple[int, Array]:
+            if len(answer) < 8:
+                raise ValueError
+            (states,) = struct.unpack_from("=Q", answer)
+            shape = states + outputs, states + inputs
+            if len(answer) != 8 * (1 + shape[0] * shape[1]):
+                raise ValueError
+            return states, np.frombuffer(answer, float, offset=8).reshape(shape).copy()
+
+        n, whole = self._call("jacobian", t, contiguous_array(u), read=read)
+        return whole[:n, :n], whole[:n, n:], whole[n:, :n], whole[n:, n:]

@@ -39,7 +39,7 @@ def state_ranges(model: Fmu) -> VariableRanges:
 
 
 def state_count(model: Fmu) -> int:
-    return sum(len(places) for _, places in state_ranges(model))
+    return model.description.unnamed_states + sum(len(places) for _, places in state_ranges(model))
 
 
 def exchange_setup(model: Fmu) -> _native.ExchangeSetup:
@@ -117,7 +117,11 @@ class CoSimulation:
         name = used.identifier if number == 1 else f"{used.identifier}_{number}"
         setup = driver_setup(model, name)
         self.driver = _native.fmu(
-            version=description.major, library=str(model.binary), prefix=prefix, setup=setup
+            version=description.major,
+            library=str(model.binary),
+            prefix=prefix,
+            setup=setup,
+            file=str(model.file).encode(errors="replace").decode(),
         )
 
     @property

@@ -270,8 +270,6 @@ class Fmu(Recipe):
         if self.interface != "auto" and kinds[self.interface] is None:
             there = " and ".join(kind for kind, found in kinds.items() if found is not None)
             raise ScenarioError(f"it has no interface for {self.interface}", where, there)
-        if self.exchange and description.major == 1:
-            yield Fault("it is for model exchange in FMI 1", where, "co-simulation, or FMI 2 or 3")
         clocked = description.clocked_names
         if clocked:
             yield Fault(f"it has clocks, which hocket does not tick: {list_names(clocked, 8)}", where)

@@ -2,11 +2,15 @@
 
 In:  shared memory with the facts of the FMU, and then with questions
 Out: answers, until it is closed or its parent ends
+
+Questions are pickled: this process trusts its parent. Answers are plain data: the parent does not trust it.
 """
 
+import json
 import os
 import pickle
 import signal
+import struct
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
@@ -31,7 +35,7 @@ def main(fd: int, parent: int, at: int, length: int) -> None:
     except Exception as error:
         server.refuse(_encode_error(error))
         return
-    server.answer(pickle.dumps(live.native is not None))
+    server.answer(json.dumps(live.native is not None).encode())
     Service(server, live).run()
 
 
@@ -96,7 +100,8 @@ class Service:
         else:
             name, arguments = pickle.loads(server.question)
             asked = self if hasattr(self, name) else live
-            server.answer(pickle.dumps(getattr(asked, name)(*arguments)))
+            value = getattr(asked, name)(*arguments)
+            server.answer(value if isinstance(value, bytes) else json.dumps(value).encode())
 
     def start(self, t: float, stop: float | None, early: bool) -> None:
         self.live.early, self.live.stop_time = early, stop
@@ -118,6 +123,13 @@ class Service:
             raise SimulatorError("the state was saved before the last start")
         self.live.restore(self.states[number])
 
+    def jacobian(self, t: float, u: Any) -> bytes:
+        """Return the number of states and, row by row, the matrix [A B; C D]."""
+        import numpy as np
+
+        a, b, c, d = self.live.jacobian(t, u)
+        return struct.pack("=Q", len(a)) + np.block([[a, b], [c, d]]).astype(float).tobytes()
+
     def fault(self) -> None:
         raise self.live.fault()
 
@@ -128,14 +140,20 @@ class Service:
         self.live.close()
 
 
+_LONGEST = 50_000
+"""Characters of a text of an error."""
+
+
 def _encode_error(error: Exception, before: str = "") -> bytes:
     """Return what, where, expected and hint of an error."""
     from hocket.errors import HocketError
 
     if isinstance(error, HocketError):
         fault = error.faults[0]
-        return pickle.dumps((before + fault.what, fault.where, fault.expected, fault.hint))
-    return pickle.dumps(((before or f"{type(error).__name__}: ") + str(error), "", "", ""))
+        words = [before + fault.what, fault.where, fault.expected, fault.hint]
+    else:
+        words = [(before or f"{type(error).__name__}: ") + str(error), "", "", ""]
+    return json.dumps([word[:_LONGEST] for word in words]).encode()
 
 
 if __name__ == "__main__":

@@ -25,13 +25,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import get_args
 
-from hocket.errors import HocketError, InternalError
+from hocket.errors import HocketError, InternalError, SimulatorError
 from hocket.model.clock import format_duration
 from hocket.simulators.fmu.isolated import describe_signal
 from hocket.simulators.fmu.live import LOGGER
 from hocket.simulators.fmu.probe import execution_checks, response_checks
-from hocket.simulators.fmu.probe.driver import Finding, Found, Probe, ProbeBench
+from hocket.simulators.fmu.probe.driver import Finding, Found, Probe, ProbeBench, Verdict
 from hocket.simulators.fmu.recipe import Fmu, remake_fmu
 
 CHECKS: dict[str, Callable[[ProbeBench], Found]] = {
@@ -153,17 +154,28 @@ def _run_process(model: Fmu, names: tuple[str, ...], failed: set[str]) -> tuple[
             late = _watch_process(process, found, len(names), float(model.time_limit))
         finally:
             _kill_process(process)
-        if not found.stat().st_size:
+        if not _read_plain(found):
             words = "; ".join(_lines(said))
             raise InternalError("the process of the probe did not come up", "", "", words)
-        lines = [json.loads(line) for line in _lines(found)]
-        for line in lines:
-            if "internal" in line:
-                raise InternalError(f"a check failed: {line['internal']}")
-        last = [line for line in _lines(said) if not line.startswith(("Fatal Python", "  File"))]
-        doing = note.read_bytes().rstrip(b"\0").decode(errors="replace")
+        findings = [_read_finding(line) for line in _lines(found)[: len(names)]]
+        last = [line for line in _lines(said) if not line.startswith(("Fatal Python", "  File", "hocket: "))]
+        doing = _read_plain(note)[:_NOTE].rstrip(b"\0").decode(errors="replace")
         end = _describe_end(process.returncode, late, doing, last, model)
-        return [Finding(**line) for line in lines], end, late
+        return findings, end, late
+
+
+def _read_finding(line: str) -> Finding:
+    """Return a finding as the other process wrote it, or what ran in it: its shape is checked."""
+    try:
+        told = json.loads(line)
+        if isinstance(told, dict) and isinstance(told.get("internal"), str):
+            raise InternalError(f"a check failed: {told['internal']}")
+        if told["verdict"] in get_args(Verdict) and isinstance(told["what"], str) and told["name"] in CHECKS:
+            return Finding(told["name"], told["verdict"], told["what"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        pass
+    what = "the process of the probe sent what is not well formed"
+    raise SimulatorError(what, "", "", "its FMU is broken, or hostile: it wrote where hocket writes")
 
 
 def _start_process(place: Path) -> subprocess.Popen[bytes]:
@@ -182,7 +194,7 @@ def _watch_process(process: subprocess.Popen[bytes], found: Path, wanted: int, l
         with suppress(subprocess.TimeoutExpired):
             process.wait(0.02)
             return False
-        size = found.stat().st_size
+        size = len(_read_plain(found))
         if size != seen:
             seen, deadline = size, time.monotonic() + limit
             if len(_lines(found)) == wanted:
@@ -204,8 +216,24 @@ def _kill_process(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
+_MOST = 1 << 22
+"""Bytes of a file of the other process that are read."""
+_PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""A link is not followed, and a pipe not waited for: what lies in the folder may be the work of an FMU."""
+
+
+def _read_plain(file: Path) -> bytes:
+    try:
+        fd = os.open(file, os.O_RDONLY | _PLAIN)
+    except OSError:
+        return b""
+    with open(fd, "rb") as opened, suppress(OSError):
+        return opened.read(_MOST) or b""
+    return b""
+
+
 def _lines(file: Path) -> list[str]:
-    return [line for line in file.read_text(errors="replace").splitlines() if line.strip()]
+    return [line for line in _read_plain(file).decode(errors="replace").splitlines() if line.strip()]
 
 
 def _describe_end(code: int, late: bool, doing: str, words: list[str], model: Fmu) -> str:
