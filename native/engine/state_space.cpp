@@ -128,8 +128,9 @@ class StateSpace final : public Simulator {
             const double* c = u;
             if (k > 0 && m.rows > 1) {
                 if (!moved_) moved_ = std::make_unique<double[]>(terms);
-                std::memcpy(moved_.get(), u, sizeof(double) * terms);
-                for (int j = 0; j < m.inputs; ++j) shift(moved_.get() + j, m.rows, m.inputs, static_cast<double>(k) * l.length);
+                std::copy_n(u, terms, moved_.get());  // not memcpy: without inputs both are null
+                const double since = static_cast<double>(k) * l.length;
+                for (int j = 0; j < m.inputs; ++j) shift(moved_.get() + j, m.rows, m.inputs, since);
                 c = moved_.get();
             }
             advance(m.multistep && last_ != l.length ? l.first : l.maps, c);
