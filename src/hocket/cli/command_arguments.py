@@ -182,13 +182,17 @@ def read_experiment(
 
 
 def fmu_options(
-    interface: InterfaceChoice | None, isolate: bool, time_limit: str | None, no_stop_time: bool, log: bool
+    interface: InterfaceChoice | None,
+    isolate: bool | None,
+    time_limit: str | None,
+    no_stop_time: bool,
+    log: bool,
 ) -> dict[str, dict[str, Any]]:
     """Return the options of FMUs that were typed, and what they mean to an `Fmu`."""
     limit = None if time_limit is None else positive_duration(time_limit, "--time-limit")
     meant: dict[str, dict[str, Any] | None] = {
         "--interface": {"interface": interface.value} if interface else None,
-        "--isolate": {"isolate": True} if isolate else None,
+        "--isolate" if isolate else "--no-isolate": None if isolate is None else {"isolate": isolate},
         "--no-stop-time": {"stop_time": False} if no_stop_time else None,
         "--time-limit": None if limit is None else {"isolate": True, "time_limit": limit},
         "--log": {"logging": True} if log else None,
