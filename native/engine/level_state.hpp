@@ -3,8 +3,8 @@
 // Out: nothing of its own; the first failure among them
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -90,7 +90,7 @@ struct LevelState {
         const Child& child = children[number];
         const double* polynomials = memory.u.data() + slot.u;
         if (!child.is_curved() || child.base == slot.tick) return polynomials;
-        std::memcpy(room, polynomials, sizeof(double) * child.coefficients());
+        std::copy(polynomials, polynomials + child.coefficients(), room);  // not memcpy: both may be null
         const double ds = clock.span(slot.tick - child.base);
         for (int j = 0; j < child.inputs; ++j) shift(room + j, child.rows, child.inputs, ds);
         return room;

@@ -122,7 +122,7 @@ class StateSpace final : public Simulator {
             const double* c = u;
             if (k > 0 && m.rows > 1) {
                 if (!moved_) moved_ = std::make_unique<double[]>(terms);
-                std::memcpy(moved_.get(), u, sizeof(double) * terms);
+                std::copy_n(u, terms, moved_.get());  // not memcpy: without inputs both are null
                 for (int j = 0; j < m.inputs; ++j) shift(moved_.get() + j, m.rows, m.inputs, k * l.length);
                 c = moved_.get();
             }

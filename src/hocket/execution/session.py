@@ -160,7 +160,7 @@ class Execution:
         """Open and initialise everything; write down what will be run."""
         job = self.job
         if realtime is not None:
-            self.pace = RealTimePacer(realtime, float(job.design.composite.step))
+            self.pace = RealTimePacer(float(realtime), float(job.design.composite.step))
         self.output.add(job.facts)
         self.guard.set_facts(*self.output.crash_facts())
         with self._time_phase("start"), pause_collector():

@@ -163,7 +163,7 @@ _SOLVING = (
     "EnterContinuousTimeMode CompletedIntegratorStep"
 )
 _ALWAYS = {
-    1: "GetVersion SetDebugLogging GetTypesPlatform",
+    1: "GetVersion SetDebugLogging",
     2: f"GetVersion SetDebugLogging GetTypesPlatform Instantiate SetupExperiment {_INITIAL} "
     "GetFMUstate SetFMUstate FreeFMUstate SerializedFMUstateSize SerializeFMUstate DeSerializeFMUstate "
     "GetDirectionalDerivative",
@@ -175,12 +175,15 @@ _ALWAYS = {
     "SetShiftFraction",
 }
 _STEPPING = {
-    1: f"InstantiateSlave InitializeSlave TerminateSlave ResetSlave FreeSlaveInstance DoStep CancelStep "
-    f"{_SLOPES} {_STATUS}",
+    1: "GetTypesPlatform InstantiateSlave InitializeSlave TerminateSlave ResetSlave FreeSlaveInstance DoStep "
+    f"CancelStep {_SLOPES} {_STATUS}",
     2: f"DoStep CancelStep {_SLOPES} {_STATUS}",
     3: "InstantiateCoSimulation EnterStepMode DoStep GetOutputDerivatives",
 }
 _EXCHANGE = {
+    1: "GetModelTypesPlatform InstantiateModel FreeModelInstance SetTime SetContinuousStates "
+    "CompletedIntegratorStep Initialize GetDerivatives GetEventIndicators EventUpdate GetContinuousStates "
+    "GetNominalContinuousStates GetStateValueReferences Terminate",
     2: f"EnterEventMode NewDiscreteStates GetDerivatives {_SOLVING}",
     3: f"InstantiateModelExchange GetContinuousStateDerivatives GetNumberOfEventIndicators "
     f"GetNumberOfContinuousStates {_SOLVING}",

@@ -40,7 +40,7 @@ def state_ranges(model: Fmu) -> VariableRanges:
 
 
 def state_count(model: Fmu) -> int:
-    return sum(len(places) for _, places in state_ranges(model))
+    return model.description.unnamed_states + sum(len(places) for _, places in state_ranges(model))
 
 
 def exchange_setup(model: Fmu) -> _native.ExchangeSetup:

@@ -19,7 +19,17 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 
 from hocket.errors import Fault, ScenarioError, collect_faults, list_names, raise_faults, suggest_nearest
-from hocket.model.arguments import choice_faults, is_number, is_positive, set_fields
+from hocket.model.arguments import (
+    as_path,
+    as_texts,
+    choice_faults,
+    expect_flags,
+    is_flag,
+    is_number,
+    is_one_of,
+    is_positive,
+    set_fields,
+)
 from hocket.model.clock import Duration, format_duration
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Simulator
@@ -91,13 +101,14 @@ class Fmu(Recipe):
         **more: Any,
     ):
         raise_faults(choice_faults("interface", interface, get_args(InterfaceName)))
+        expect_flags(reevaluate=reevaluate, stop_time=stop_time, logging=logging)
         set_fields(
             self,
-            path=str(path),
+            path=str(as_path(path)),
             values=_merge_parameters(parameters, more, str(path)),
             interface=interface,
             isolate=isolate,
-            observe=(observe,) if isinstance(observe, str) else tuple(observe),
+            observe=as_texts(observe, "observe", "names of variables"),
             reevaluate=bool(reevaluate),
             early_return=early_return,
             tolerance=tolerance,
@@ -108,10 +119,11 @@ class Fmu(Recipe):
             folder=str(folder),
         )
         faults = [*self._refusals(), *self._option_faults(method=method, step=step, rtol=rtol, atol=atol)]
+        method = "adaptive" if method is None else method
         relative = self._default_rtol if rtol is None else rtol
         relative = relative if is_number(relative) else 1e-6
         atol = relative / 1000 if atol is None else atol
-        set_fields(self, method=method or "adaptive", rtol=relative, atol=atol)
+        set_fields(self, method=method, rtol=relative, atol=atol)
         with collect_faults(faults):
             _ = self.port_layout
         raise_faults(faults)
@@ -280,8 +292,6 @@ class Fmu(Recipe):
         if self.interface != "auto" and kinds[self.interface] is None:
             there = " and ".join(kind for kind, found in kinds.items() if found is not None)
             raise ScenarioError(f"it has no interface for {self.interface}", where, there)
-        if self.exchange and description.major == 1:
-            yield Fault("it is for model exchange in FMI 1", where, "co-simulation, or FMI 2 or 3")
         clocked = description.clocked_names
         if clocked:
             yield Fault(f"it has clocks, which hocket does not tick: {list_names(clocked, 8)}", where)
@@ -295,14 +305,14 @@ class Fmu(Recipe):
                     what = f"`{name}` is given, but the FMU has a solver of its own"
                     hint = 'interface="model-exchange"' if self.description.me is not None else ""
                     yield Fault(what, where, "only for model exchange", hint)
-        if method is not None and method not in METHODS:
+        if method is not None and not is_one_of(method, METHODS):
             hint = suggest_nearest(method, METHODS)
             yield Fault(f"`{method}` is not a method", where, ", ".join(METHODS), hint)
         for name, value in (("tolerance", self.tolerance), ("rtol", own["rtol"]), ("atol", own["atol"])):
             if value is not None and not is_positive(value):
                 yield Fault(f"`{name}` is {value!r:.40}", where, "a number above zero")
         for name, value in (("isolate", self.isolate), ("early_return", self.early_return)):
-            if value not in (None, True, False):
+            if value is not None and not is_flag(value):
                 yield Fault(f"`{name}` is {value!r:.40}", where, "True, False or None")
 
 
