@@ -108,16 +108,16 @@ def test_what_is_reported_is_left_to_the_run(tmp_path, trials):
     assert kept() == []
 
 
-def test_check_of_a_crashing_fmu_survives(tmp_path, monkeypatch):
+@pytest.mark.parametrize("at", [0.0, 0.05])
+def test_check_of_a_crashing_fmu_survives(tmp_path, monkeypatch, at):
+    """In its first steps, and in later ones."""
     monkeypatch.chdir(tmp_path)
-    path = build("crashes", 2, folder=tmp_path)
-    fmu = Fmu(path, at=0.0)
+    fmu = Fmu(build("crashes", 2, folder=tmp_path), at=at)
     level = hk.Composite(hk.Scenario({"m": fmu}), step=0.01)
     hk.write(level, tmp_path / "crashes.toml")
     told = invoked("check", "crashes.toml")
     assert told.exit_code == 3
     assert "not judged: `m`: its process ended: segmentation fault (SIGSEGV) in fmi2DoStep" in told.stdout
-    assert fmu.is_isolated
 
 
 def test_left_out(tmp_path, trials, monkeypatch):
@@ -199,6 +199,8 @@ def test_another_process_knows(tmp_path):
         hk.run(path, 0.1, step=0.1)
     code = f"from hocket.simulators.fmu.recipe import Fmu; print(Fmu({str(path)!r}).is_isolated)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
+    )
     assert done.stdout == "True\n"
     assert isinstance(Fmu(path).open(), IsolatedFmu)

@@ -392,6 +392,28 @@ def read_changed(
     return replace(experiment, stop=parse_stop(experiment, stop)) if stop is not None else experiment
 
 
+ISOLATED = 8
+"""Co-simulation FMUs up to which each has a process of its own while they are identified."""
+
+
+def isolate_few(experiment: Experiment) -> Experiment:
+    """Return the experiment with its FMUs isolated, if they are few: to be pushed about may end a process."""
+    fmus = {path: model for path, model in leaves(experiment.composite) if is_fmu(model)}
+    if not fmus:
+        return experiment
+    from hocket.simulators.fmu.first_contact import is_wanted
+    from hocket.simulators.fmu.recipe import Fmu, remake_fmu
+
+    undecided = {
+        path: remake_fmu(fmu, isolate=True)
+        for path, fmu in fmus.items()
+        if isinstance(fmu, Fmu) and fmu.isolate is None and not fmu.exchange
+    }
+    if not is_wanted() or len(undecided) > ISOLATED:
+        return experiment
+    return replace(experiment, composite=with_leaves(experiment.composite, undecided))
+
+
 def with_changes(experiment: Experiment, changes: Changes, suited: bool = True) -> Experiment:
     """Return the experiment with the step, the algorithms and the parameters that were typed.
 
