@@ -108,7 +108,7 @@ class Fmu2 final : public Classic<Boolean2> {
 
     Reach advance(double t, double h, const double* u, double* reached) override {
         if (!set_derivatives(u)) return Reach::failed;
-        const Status status = step_(instance_, t, h, lent_.empty());
+        const Status status = step_(instance_, t, h, is_final(t, h));
         return status <= warning ? Reach::whole : (*reached = t, find_reach(status, reached));
     }
     Reach find_reach(Status status, double* reached) {

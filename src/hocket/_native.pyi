@@ -582,6 +582,9 @@ class Fmu(Simulator):
     @property
     def problem(self) -> str: ...
     @property
+    def remedy(self) -> str:
+        """What helps against the problem, where that is known."""
+    @property
     def reached(self) -> float: ...
     @property
     def complaint(self) -> str: ...

@@ -247,7 +247,7 @@ class CoSimulation:
         deliver()
         said = self.driver.complaint
         problem = self.driver.problem or "a call failed"
-        hint = "" if said or self.model.logging else _LOUDER
+        hint = self.driver.remedy or ("" if said or self.model.logging else _LOUDER)
         return SimulatorError(f"{problem}: {said}" if said else problem, hint=hint)
 
 
