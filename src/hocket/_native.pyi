@@ -717,6 +717,7 @@ def take_log() -> list[tuple[str, int, str, str]]:
 class Isolated(Simulator):
     """The side that asks; None and False: the process is gone, or what it says is in the payload."""
 
+    quiet: bool
     def __init__(self, fd: int, inputs: int, outputs: int, limit: float, /) -> None: ...
     @staticmethod
     def needed(inputs: int, outputs: int, payload: int, /) -> int: ...

@@ -64,7 +64,7 @@ def run(
     csv: options.Csv = None,
     observe: options.Observe = None,
     interface: options.Interfaces = None,
-    isolate: options.Isolate = False,
+    isolate: options.Isolate = None,
     time_limit: options.TimeLimit = None,
     no_stop_time: options.NoStopTime = False,
     log: options.Log = False,

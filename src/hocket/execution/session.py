@@ -37,6 +37,7 @@ from hocket.model.experiment import Experiment
 from hocket.model.protocols import Array
 from hocket.planning.tree import PlanTree
 from hocket.simulators.fmu.live import deliver
+from hocket.simulators.fmu.recipe import Fmu
 
 
 @contextmanager
@@ -193,7 +194,7 @@ class Execution:
                 self.engine = InterpreterEngine(self.level, self.recorded)
             else:
                 self.engine = NativeEngine(self.level, self.recorded, threads)
-        self.notes = [*job.experiment.notes, *job.design.plan.all_notes()]
+        self.notes = [*job.experiment.notes, *job.design.plan.all_notes(), *_contact_notes(job.design)]
         tables = [entry.table for entry in self.recorded]
         self.recorder.open(tables)
         self.output.begin(
@@ -388,6 +389,14 @@ class Execution:
             yield
         finally:
             self.phases[name] = perf_counter() - begin
+
+
+def _contact_notes(design: PlanTree) -> Iterator[str]:
+    """Yield which FMUs stay isolated for what they did in their first contact."""
+    leaves = design.leaves.wiring
+    for name, model in zip(leaves.names, leaves.models, strict=True):
+        if isinstance(model, Fmu) and model.contact_note:
+            yield f"`{name}`: {model.contact_note}"
 
 
 def _scenario_text(experiment: Experiment) -> str:
