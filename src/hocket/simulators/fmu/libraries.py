@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
+from hocket.simulators.fmu.binaries import library_fault
+
 _MACHINES = {3: "x86", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
 _LOAD, _DYNAMIC = 1, 2
 _NEEDED, _STRTAB, _RPATH, _RUNPATH = 1, 5, 15, 29
@@ -103,19 +105,21 @@ def describe_unfit_binary(binary: Path) -> str:
     with binary.open("rb") as file:
         head = file.read(64)
     if head.startswith(LFS_HEAD):
-        return f"its binary is a Git-LFS pointer, not the file itself: {LFS_HINT}"
+        return f"the file is a Git-LFS pointer, not the binary itself: {LFS_HINT}"
     if sys.platform != "linux":
         return ""
     if not head.startswith(b"\x7fELF"):
-        return "its binary is not a shared library of Linux (an ELF file)"
+        return "the file is not a shared library of Linux (ELF)"
     own = _read_elf(sys.executable)
     machine = struct.unpack_from("<H", head, 18)[0] if len(head) >= 20 else 0
     if own is not None and machine != own.machine:
         names = (_MACHINES.get(number, f"machine {number}") for number in (machine, own.machine))
-        return "its binary is for {}, and this Python for {}".format(*names)
-    if _read_elf(str(binary)) is None:
-        return "its binary is damaged: it is cut off, or its dynamic section cannot be read"
-    return ""
+        return "it is for {}, and this Python for {}".format(*names)
+    status = binary.stat()
+    cut = library_fault(str(binary), status.st_mtime_ns, status.st_size)
+    if not cut and _read_elf(str(binary)) is None:
+        return "the file is damaged: its dynamic section cannot be read"
+    return cut
 
 
 def install_hint(missing: Iterable[Missing]) -> str:
@@ -206,8 +210,6 @@ def _parse_elf(content: mmap.mmap) -> Elf | None:
     (offset,) = struct.unpack_from("<Q", content, 32)
     size, count = struct.unpack_from("<HH", content, 54)
     segments = [struct.unpack_from("<IIQQQQQQ", content, offset + size * k) for k in range(count)]
-    if any(kind == _LOAD and at + length > len(content) for kind, _, at, _, _, length, *_ in segments):
-        raise ValueError("the file is cut off")
     dynamic = next((segment for segment in segments if segment[0] == _DYNAMIC), None)
     if dynamic is None:
         return Elf(machine)

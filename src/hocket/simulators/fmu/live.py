@@ -96,7 +96,8 @@ def load_fmu(kind: type[Live], model: Fmu) -> Live:
     """Return the live FMU; a binary that cannot be loaded is told in words."""
     unfit = describe_unfit_binary(model.binary)
     if unfit:
-        raise SimulatorError(unfit, str(model.file))
+        what, hint = f"its binary cannot be loaded: {unfit}", "copy or export the FMU again"
+        raise SimulatorError(what, str(model.file), "", hint)
     try:
         return kind(model)
     except RuntimeError as error:
