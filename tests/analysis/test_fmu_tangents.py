@@ -279,7 +279,7 @@ def test_fixed_steps_that_never_meet_macro_steps_are_the_reason_of_a_refusal(tmp
 @pytest.mark.parametrize("interface", ["co-simulation", "model-exchange"])
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("extrapolation", ["hold", "linear"])
-def test_the_predicted_error_of_a_dual_mass_pair_is_measured(interface, version, extrapolation, tmp_path):
+def test_the_predicted_error_of_a_dual_mass_pair(interface, version, extrapolation, tmp_path):
     """The same equations as co-simulation and as model exchange FMUs; the exact motion is that of both masses.
 
     Parameters are those of the models: m = 10 kg, c = 1 N/m, d = 1 and 2 N.s/m, coupled by 1 N/m and 2 N.s/m;
