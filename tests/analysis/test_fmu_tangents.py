@@ -8,6 +8,7 @@ import pytest
 import hocket as hk
 from fmus.build import build
 from hocket.analysis.linearisation import linearise
+from hocket.analysis.measure import Outcome
 from hocket.analysis.stability import stability
 
 CACHES = [
@@ -158,6 +159,56 @@ def test_a_coupling_by_discrete_reals_that_is_late_by_a_step(tmp_path):
     found = stability(linearise(composite).composite)
     assert found.rho == pytest.approx(np.abs(np.linalg.eigvals(companion)).max(), rel=1e-6)
     assert not found.stable
+
+
+# inputs that move during a step, and couplings without feedback
+
+
+def test_outputs_after_a_step_are_under_the_inputs_they_are_asked_for(tmp_path):
+    """The FMU leaves its input where it came to during the step, and not where the step began."""
+    path = build("follower", 2, folder=tmp_path)
+    simulator = hk.Fmu(path, p=0.6, observe=["x"]).open()
+    simulator.start(0.0)
+    simulator.output(0.0, np.array([[0.5, 0.0]]))
+    simulator.step(0.0, 0.1, np.array([[0.5, 0.0], [2.0, 0.0]]))
+    _, s, _, x = simulator.output(0.1, np.array([[0.5, 0.0], [0.0, 0.0]]))
+    simulator.close()
+    assert s == x + 0.6 * 0.5
+
+
+@pytest.mark.parametrize("extrapolation", ["hold", "linear", "quadratic"])
+@pytest.mark.parametrize("reevaluate", [True, False])
+def test_a_linear_fmu_with_feedthrough_is_identified_under_any_extrapolation(
+    extrapolation, reevaluate, tmp_path
+):
+    """Four steps of Runge and Kutta's method a step: their eigenvalues are known."""
+    plant = hk.Fmu(build("follower", 2, folder=tmp_path), reevaluate=reevaluate, p=0.6, x0=0.1)
+    lag = hk.Fmu(build("lag", 2, folder=tmp_path), T=0.05, interface="co-simulation")
+    links = {"plant.u": "lag.y", "lag.u": "plant.s"}
+    scenario = hk.Scenario({"plant": plant, "lag": lag}, links)
+    leaf, _ = (found := linearise(hk.Composite(scenario, "10 ms", extrapolation=extrapolation))).leaves
+    assert (leaf.how, leaf.fit < 1e-3) == ("identified", True)
+    A = 0.0025 * plant_matrices(u=0.0, w=0.0, p=0.6)[0]
+    step = sum(np.linalg.matrix_power(A, k) / math.factorial(k) for k in range(5))
+    true = np.linalg.eigvals(np.linalg.matrix_power(step, 4))
+    eigenvalues = np.linalg.eigvals(dict(found.made.scenario.models)["plant"].F)
+    assert max(np.abs(eigenvalues - value).min() for value in true) < 1e-6
+
+
+@pytest.mark.parametrize("method", ["gauss-seidel", "jacobi"])
+def test_a_cascade_of_integrators_is_not_called_unstable(method, tmp_path):
+    """Ramp after ramp: what they are given grows, and no coupling is to blame. A loop of them is unstable."""
+    ramp = hk.Fmu(build("ramp", 2, folder=tmp_path), interface="co-simulation")
+    lag = hk.Fmu(build("lag", 2, folder=tmp_path), interface="co-simulation")
+    models = {"lag": lag, "first": ramp, "second": ramp}
+    chain = {"first.u": "lag.y", "second.u": "first.y"}
+    check = hk.check(hk.Composite(hk.Scenario(models, chain), "10 ms", method))
+    assert check.outcome is Outcome.GOOD
+    assert check.stability.verdict() == [
+        "stable but for `second`, which drifts by itself, in no feedback loop: spectral radius 1"
+    ]
+    loop = hk.check(hk.Composite(hk.Scenario(models, {**chain, "lag.u": "second.y"}), "10 ms", method))
+    assert loop.stability.verdict()[0].startswith("the exact system is unstable, spectral radius 1.0")
 
 
 # runs

@@ -51,13 +51,14 @@ class Fmu(Recipe):
     """An FMU; `parameters` and further keywords set parameters and start values by variable name.
 
     `x[1]` and `A[1,2]` name elements of arrays, a list sets the whole. `interface` "auto" takes
-    co-simulation where there is one. `isolate` gives it a process of its own (None: where the FMU allows one
-    instance per process only), whose calls may take `time_limit`. `observe` names variables to put out beside
-    the outputs, as they are at the end of each step. With `reevaluate` the outputs are got again when inputs
-    change between steps. `early_return` lets a step end early, at an event, and its level roll back and meet
-    it there (None: as an FMI 3 FMU declares). `tolerance` is told to the FMU, and so is when the run ends,
-    unless `stop_time` is False: some FMUs go there in their first step. `method`, `step`, `rtol` and `atol`
-    are those of `Ode`, for model exchange. Paths start in `folder`.
+    co-simulation where there is one. `isolate` gives it a process of its own, whose calls may take
+    `time_limit` (None: where the FMU allows one instance per process only, or has ended the process of its
+    first contact). `observe` names variables to put out beside the outputs, as they are at the end of each
+    step. With `reevaluate` the outputs are got again when inputs change between steps. `early_return` lets a
+    step end early, at an event, and its level roll back and meet it there (None: as an FMI 3 FMU declares).
+    `tolerance` is told to the FMU, and so is when the run ends, unless `stop_time` is False: some FMUs go
+    there in their first step. `method`, `step`, `rtol` and `atol` are those of `Ode`, for model exchange.
+    Paths start in `folder`.
     """
 
     path: str
@@ -217,7 +218,9 @@ class Fmu(Recipe):
 
     @property
     def is_isolated(self) -> bool:
-        return self.interface_used.only_once if self.isolate is None else self.isolate
+        if self.isolate is not None:
+            return self.isolate
+        return self.interface_used.only_once or bool(_first_contact().recorded_end(self))
 
     @cached_property
     def binary(self) -> Path:
@@ -232,6 +235,11 @@ class Fmu(Recipe):
             tool = self.description.tool or "the tool that made it"
             found = (*found, f"it needs {tool} on this computer to run")
         return found
+
+    @property
+    def contact_note(self) -> str:
+        """Why it is isolated though nobody has asked for it, known once it was opened; empty: it is not."""
+        return str(_first_contact().note(self))
 
     @cached_property
     def capabilities(self) -> Capabilities:
@@ -271,6 +279,8 @@ class Fmu(Recipe):
             return set(names)  # open() refuses it; until then the description is believed
 
     def open(self) -> Simulator:
+        if self.isolate is None and not self.interface_used.only_once:
+            _first_contact().meet(self)
         name = "isolated" if self.is_isolated else "exchange" if self.exchange else "live"
         module = importlib.import_module(f"hocket.simulators.fmu.{name}")
         return cast("Simulator", module.open_simulator(self))
@@ -304,6 +314,10 @@ class Fmu(Recipe):
         for name, value in (("isolate", self.isolate), ("early_return", self.early_return)):
             if value is not None and not is_flag(value):
                 yield Fault(f"`{name}` is {value!r:.40}", where, "True, False or None")
+
+
+def _first_contact() -> Any:
+    return importlib.import_module("hocket.simulators.fmu.first_contact")  # here: it looks at files
 
 
 @cache
