@@ -280,7 +280,7 @@ def test_fixed_steps_that_never_meet_macro_steps_are_the_reason_of_a_refusal(tmp
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("extrapolation", ["hold", "linear"])
 def test_the_predicted_error_of_a_dual_mass_pair(interface, version, extrapolation, tmp_path):
-    """The same equations as co-simulation and as model exchange FMUs; the exact motion is that of both masses.
+    """The same equations as co-simulation and as model exchange FMUs; the exact motion is that of both.
 
     Parameters are those of the models: m = 10 kg, c = 1 N/m, d = 1 and 2 N.s/m, coupled by 1 N/m and 2 N.s/m;
     from 0.1 m and 0.1 m/s, and from 0.2 m and 0.1 m/s.
