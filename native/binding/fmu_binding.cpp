@@ -219,6 +219,7 @@ void bind_fmus(nb::module_& module) {
                  return self.set_text(port, {value.c_str(), value.size()});
              })
         .def_prop_ro("problem", &Fmu::problem)
+        .def_prop_ro("remedy", &Fmu::remedy)
         .def_prop_ro("reached", &Fmu::reached_time)
         .def_prop_ro("complaint", &Fmu::complaint)
         .def_prop_rw(

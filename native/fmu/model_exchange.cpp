@@ -287,7 +287,7 @@ bool Exchange::accept(double s, const double* x, bool& event) {
     if (!stand(s, x_.data())) return false;
     if (!setup_.completed_step) return true;
     bool terminates = false;
-    if (!succeeds(calls_.complete_step(fmu_.instance_, !fmu_.can_save(), event, terminates),
+    if (!succeeds(calls_.complete_step(fmu_.instance_, fmu_.lent_.empty(), event, terminates),
                   calls_.complete_step_name()))
         return false;
     return !terminates || fmu_.wrong("it asks to end the simulation");

@@ -308,7 +308,11 @@ static int settled(Model *m) {
 }
 
 __attribute__((unused))
-static int save(const Model *m, Model **state) {
+static int save(Model *m, Model **state) {
+    m->host.saved = true;
+#ifdef NULL_STATE
+    return OK;
+#endif
     if (!*state)
         *state = malloc(TABLE.size);
     memcpy(*state, m, TABLE.size);
@@ -318,10 +322,27 @@ static int save(const Model *m, Model **state) {
 
 __attribute__((unused))
 static int restore(Model *m, const Model *state) {
+#ifdef RESTORE_DOES_NOTHING
+    return OK;
+#elif defined FORGETS_LATE
+    if (m->time > 0.55)
+        return OK;
+#endif
     Host host = m->host;
     memcpy(m, state, TABLE.size);
     m->host = host;
     return OK;
+}
+
+/* Whether a step does nothing: once a state was saved, always or only if that may still be restored. */
+static inline bool stands_still(const Model *m, bool final) {
+#if defined FREEZES_AFTER_SAVE
+    return (void)final, m->host.saved;
+#elif defined FREEZES_WHILE_SAVED
+    return m->host.saved && !final;
+#else
+    return (void)m, (void)final, false;
+#endif
 }
 
 /* The derivative of an output that is a state; the only order known is the first. */

@@ -185,6 +185,8 @@ EXPORT int fmi2DoStep(Model *m, double t, double h, int no_set_state) {
     STRICT_RULE(h > 0, "the step must be positive");
     STRICT_RULE(t + h < m->host.stop + 1e-9, "the step ends after the stop time");
     m->touched = false;
+    if (stands_still(m, no_set_state))
+        return OK;
 #ifdef RUNS_TO_STOP
     if (m->time >= m->host.stop) /* it is there already */
         return OK;

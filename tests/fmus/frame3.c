@@ -88,6 +88,10 @@ EXPORT int fmi3Reset(Model *m) {
 EXPORT int fmi3DoStep(Model *m, double t, double h, bool no_set_state, bool *event_needed, bool *terminate, bool *early,
                       double *last) {
     CALL(m, "t=%.17g h=%.17g final=%d", t, h, no_set_state);
+    *event_needed = *terminate = *early = false;
+    *last = t + h;
+    if (stands_still(m, no_set_state))
+        return OK;
     m->time = t;
 #ifdef ENDS_AT_STOP
     if (t + h > m->host.stop) {
