@@ -115,6 +115,7 @@ bool Fmu::good(fmi::Status status, const char* function) {
 // the life of an instance
 
 bool Fmu::instantiate() {
+    std::lock_guard turn(library_->turn());
     close();
     forget_complaints(setup.name);
     problem_.clear();
@@ -155,18 +156,22 @@ bool Fmu::put_texts(const std::vector<fmi::Reference>& references, const std::ve
 }
 
 bool Fmu::prepare(const Experiment& experiment) {
+    std::lock_guard turn(library_->turn());
     experiment_ = experiment;
     return set_up();
 }
 
 bool Fmu::begin() {
+    std::lock_guard turn(library_->turn());
     if (!enter_initialisation()) return false;
     phase_ = Phase::initialising;
     return true;
 }
 
 bool Fmu::ready() {
-    if (phase_ == Phase::stepping) return true;
+    if (phase_ == Phase::stepping) [[likely]]
+        return true;
+    std::lock_guard turn(library_->turn());
     if (phase_ != Phase::initialising) return problem_.empty() ? wrong("it has not been started") : false;
     if (!leave_initialisation()) return false;
     phase_ = Phase::stepping;
@@ -176,6 +181,7 @@ bool Fmu::ready() {
 void Fmu::close() {
     hot_.quick = false;
     if (!instance_) return;
+    std::lock_guard turn(library_->turn());
     if (phase_ != Phase::lost) {
         for (Saved* saved : lent_) free_state(&saved->state);
         for (fmi::State& state : spare_) free_state(&state);

@@ -362,6 +362,9 @@ class RowBuffer:
     def truncate(self, count: int, /) -> None: ...
     def take(self) -> _Floats: ...
 
+def guard_process(*, quiet: bool) -> None:
+    """Keep the rows of runs should this process crash; `quiet`: without a word on standard error."""
+
 class RunGuard:
     """A run under way: what is written of it should the process crash, or end inside an FMU."""
 
@@ -733,6 +736,9 @@ class Isolated(Simulator):
     def said(self) -> bytes: ...
     @property
     def problem(self) -> str: ...
+
+def give_up_waiting() -> None:
+    """Interrupt all that wait for isolated simulators, on whichever thread."""
 
 class Server:
     """The side that answers."""
