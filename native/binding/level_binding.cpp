@@ -4,7 +4,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -15,6 +17,7 @@
 #include "binding/level_builder.hpp"
 #include "binding/operation_caster.hpp"
 #include "binding/python_simulator.hpp"
+#include "engine/crash_guard.hpp"
 #include "engine/projected.hpp"
 #include "engine/state_space.hpp"
 
@@ -199,6 +202,17 @@ void bind_rows(nb::module_& module) {
             },
             nb::kw_only(), "width"_a, "interval"_a)
         .def("__len__", &RowBuffer::count)
+        .def("append",
+             [](RowBuffer& self, const std::vector<double>& row) {
+                 if (static_cast<int>(row.size()) != self.width)
+                     throw std::invalid_argument("a row of another width");
+                 self.data.insert(self.data.end(), row.begin(), row.end());
+             })
+        // The first so many rows stay.
+        .def("truncate",
+             [](RowBuffer& self, std::size_t count) {
+                 if (count < self.count()) self.data.resize(count * static_cast<std::size_t>(self.width));
+             })
         .def("take", [](RowBuffer& self) {
             const std::size_t count = self.count(), width = static_cast<std::size_t>(self.width);
             auto* data = new double[std::max<std::size_t>(self.data.size(), 1)];
@@ -207,6 +221,11 @@ void bind_rows(nb::module_& module) {
             nb::capsule owner(data, [](void* raw) noexcept { delete[] static_cast<double*>(raw); });
             return nb::ndarray<nb::numpy, double>(data, {count, width}, owner);
         });
+    nb::class_<RunGuard>(module, "RunGuard")
+        .def(nb::init<std::string, std::string>(), nb::kw_only(), "folder"_a, "facts"_a)
+        .def("set_facts", &RunGuard::set_facts, "before"_a, "after"_a)
+        .def("set_tables", &RunGuard::set_tables, "tables"_a)
+        .def("close", &RunGuard::close);
     using Kind = Column::Kind;
     nb::enum_<Kind>(module, "ColumnKind")
         .value("input", Kind::input)

@@ -2,6 +2,7 @@
 
 #include <system_error>
 
+#include "engine/crash_guard.hpp"
 #include "engine/spin.hpp"
 
 namespace hocket {
@@ -58,6 +59,7 @@ bool ThreadPool::run(void (*task)(void*, int), void* context) {
 
 void ThreadPool::work(int number) {
     unsigned seen = 0;
+    guard_thread();
     for (;;) {
         for (int spin = 0; round_.load(std::memory_order_acquire) == seen && spin < spins; ++spin)
             spin_pause();

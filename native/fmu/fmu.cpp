@@ -36,7 +36,7 @@ std::string written(double value) {
 }  // namespace
 
 Fmu::Fmu(std::shared_ptr<Library> library, Setup given)
-    : setup(std::move(given)), library_(std::move(library)) {
+    : setup(std::move(given)), library_(std::move(library)), callee_(setup.name.c_str(), setup.file.c_str()) {
     straight_in_ = straight(setup.set, setup.inputs);
     straight_out_ = straight(setup.get, setup.outputs);
     known_.assign(setup.inputs, std::nan(""));
@@ -119,7 +119,8 @@ bool Fmu::instantiate() {
     forget();
     std::fill(known_.begin(), known_.end(), std::nan(""));
     ++life_;
-    instance_ = create();
+    guard_thread();
+    callee_.handle = instance_ = create();
     if (!instance_) {
         wrong("it cannot be instantiated");
         spoke_ = true;
@@ -177,7 +178,7 @@ void Fmu::close() {
     }
     lent_.clear();
     spare_.clear();
-    instance_ = nullptr;
+    callee_.handle = instance_ = nullptr;
     phase_ = Phase::none;
 }
 

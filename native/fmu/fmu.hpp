@@ -44,7 +44,7 @@ struct ExchangeSetup;
 class Exchange;
 
 struct Setup {
-    std::string name, token, resources;
+    std::string name, token, resources, file;
     bool logging = false;
     bool events = false;         // FMI 3: event mode is used
     bool early = false;          // its level handles steps that end early
@@ -159,7 +159,7 @@ class Fmu : public Simulator {
     template <class F, class... Arguments> bool call(const Function<F>& function, Arguments... arguments) {
         if (!function) [[unlikely]]
             return wrong(std::string("its binary has no function ") + function.name);
-        return good(function.call(instance_, arguments...), function.name);
+        return good(function(instance_, arguments...), function.name);
     }
     void note_stop(double reached);  // the step ended there
     bool trial() const { return newest_ != nullptr; }
@@ -190,6 +190,7 @@ class Fmu : public Simulator {
     void warm_up();  // after a step the long way: is the short way open?
 
     std::shared_ptr<Library> library_;
+    Callee callee_;  // for the last words, should it end the process
     fmi::Instance instance_ = nullptr;
     Phase phase_ = Phase::none;
     bool at_once_ = false;  // FMI 1: no initialisation mode, outputs come after it only

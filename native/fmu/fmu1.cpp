@@ -36,10 +36,10 @@ class Fmu1 final : public Classic<Boolean1> {
   private:
     Instance create() override {
         const Callbacks1 callbacks{log_variadic, std::calloc, std::free, nullptr};
-        return instantiate_.call(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(),
+        return instantiate_(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(),
                                  "application/x-fmu-sharedlibrary", 0.0, 0, 0, callbacks, setup.logging);
     }
-    void destroy() override { free_.call(instance_); }
+    void destroy() override { free_(instance_); }
     bool enter_initialisation() override { return true; }
     bool leave_initialisation() override {
         return call(initialise_, experiment_.t, experiment_.stops, experiment_.stop);
@@ -48,7 +48,7 @@ class Fmu1 final : public Classic<Boolean1> {
 
     Reach advance(double t, double h, const double* u, double* reached) override {
         if (!set_derivatives(u)) return Reach::failed;
-        const Status status = step_.call(instance_, t, h, 1);
+        const Status status = step_(instance_, t, h, 1);
         return status <= warning ? Reach::whole : (*reached = t, judge_end(status, step_.name, reached));
     }
     Status get_state(State*) override { return error; }

@@ -72,7 +72,7 @@ class Exchange {
     bool succeeds(fmi::Status status, const char* function);
     template <class F, class... Arguments>
     bool succeeds(const Function<F>& function, Arguments... arguments) {
-        return succeeds(function.call(fmu_.instance_, arguments...), function.name);
+        return succeeds(function(fmu_.instance_, arguments...), function.name);
     }
     bool settle();
     bool enter_events();

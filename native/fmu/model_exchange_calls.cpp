@@ -36,19 +36,19 @@ ExchangeCalls::ExchangeCalls(const Library& library, int version) {
 
 Status ExchangeCalls::update(Instance instance, Events& events) const {
     if (update3_)
-        return update3_.call(instance, &events.again, &events.terminates, &events.nominals_changed,
+        return update3_(instance, &events.again, &events.terminates, &events.nominals_changed,
                              &events.states_changed, &events.defined, &events.next);
     EventInfo2 info{};
-    const Status status = update2_.call(instance, &info);
+    const Status status = update2_(instance, &info);
     events = {info.again != 0,          info.terminates != 0,   info.nominals_changed != 0,
               info.states_changed != 0, info.next_defined != 0, info.next};
     return status;
 }
 
 Status ExchangeCalls::complete_step(Instance instance, bool no_return, bool& event, bool& terminates) const {
-    if (completed3_) return completed3_.call(instance, no_return, &event, &terminates);
+    if (completed3_) return completed3_(instance, no_return, &event, &terminates);
     int wanted = 0, ends = 0;
-    const Status status = completed2_.call(instance, no_return, &wanted, &ends);
+    const Status status = completed2_(instance, no_return, &wanted, &ends);
     event = wanted != 0;
     terminates = ends != 0;
     return status;
@@ -58,9 +58,9 @@ Status ExchangeCalls::directional(Instance instance, const std::vector<Reference
                                   const std::vector<Reference>& knowns, const std::vector<double>& seed,
                                   std::vector<double>& result) const {
     if (directional3_)
-        return directional3_.call(instance, unknowns.data(), unknowns.size(), knowns.data(), knowns.size(),
+        return directional3_(instance, unknowns.data(), unknowns.size(), knowns.data(), knowns.size(),
                                   seed.data(), seed.size(), result.data(), result.size());
-    return directional2_.call(instance, unknowns.data(), unknowns.size(), knowns.data(), knowns.size(),
+    return directional2_(instance, unknowns.data(), unknowns.size(), knowns.data(), knowns.size(),
                               seed.data(), result.data());
 }
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import re
+import struct
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,8 @@ from hocket.errors import FileError, HocketError, InternalError
 from hocket.model.protocols import Array
 
 SAMPLES = "samples"
+RESCUED = ".rows"
+"""What a table's file of rows ends with that compiled code wrote when the process crashed."""
 _NAME, _UNIT = b"hocket.table", b"unit"
 _AT_ONCE = 1 << 30  # macOS refuses to write 2 GiB in one call
 _TORN = (pa.ArrowException, OSError, EOFError)
@@ -102,6 +106,11 @@ class ArrowRecorder:
                 raise write_error(path, error) from error
             self._paths.append(path)
             self._schemas.append(schema)
+
+    @property
+    def rescue_paths(self) -> list[Path]:
+        """Where the rows of each table go that still wait when the process crashes."""
+        return [path.with_suffix(RESCUED) for path in self._paths]
 
     @property
     def count(self) -> int:
@@ -206,8 +215,13 @@ class Samples:
                     block = stream.read_next_batch()
                     block.validate()  # a power cut may have left zeros
                 except (StopIteration, *_TORN):
-                    return
+                    break
                 yield block
+        rescued = _read_rescued(self.path.with_suffix(RESCUED), 1 + len(self.table.columns))
+        if len(rescued):
+            fields = [self.table.schema.field(place) for place in (0, *columns)]
+            arrays = [pa.array(rescued[:, place]) for place in (0, *columns)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, self.table.schema.metadata))
 
     def read(self, ports: Sequence[str]) -> list[Array]:
         """Return the time in seconds, and these ports in the order asked for."""
@@ -223,6 +237,26 @@ class Samples:
     def rows(self) -> int:
         """How many there are, now."""
         return sum(block.num_rows for block in self.blocks())
+
+
+def _read_rescued(path: Path, width: int) -> Array:
+    """Return the rows that were written as the process crashed; none of a file that is torn, or not there."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        content = b""
+    if len(content) < _HEAD.size:
+        return np.empty((0, width))
+    mark, checksum, columns, rows = _HEAD.unpack_from(content)
+    numbers = content[_HEAD.size :]
+    whole = mark == b"hkrows1\0" and columns == width and len(numbers) == 8 * columns * rows
+    if not whole or zlib.crc32(numbers) != checksum:
+        return np.empty((0, width))
+    return np.frombuffer(numbers, dtype=float).reshape(rows, columns)
+
+
+_HEAD = struct.Struct("=8sQQQ")
+"""Of rescued rows: mark, checksum, columns, rows."""
 
 
 def _map_samples(path: Path) -> pa.MemoryMappedFile:

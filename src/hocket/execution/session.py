@@ -18,6 +18,7 @@ from time import perf_counter, sleep
 from types import FrameType
 from typing import Any, Literal, TypeAlias
 
+from hocket._native import RunGuard
 from hocket.engine.initialise import initialise
 from hocket.engine.ledger import check_stored_energies, stored_energies
 from hocket.engine.native.engine import NativeEngine, native_obstacle
@@ -28,7 +29,7 @@ from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import StepCounts
 from hocket.engine.selection import ConstraintDrift, RecordedTable, TableChoice, bind_tables, keep_start_rows
 from hocket.errors import HocketError
-from hocket.files.run_folder import Run, RunFolder, Status
+from hocket.files.run_folder import FACTS, Run, RunFolder, Status
 from hocket.files.toml import dumps
 from hocket.model.clock import Clock
 from hocket.model.experiment import Experiment
@@ -152,6 +153,7 @@ class Execution:
 
     def __post_init__(self) -> None:
         self.recorder = ArrowRecorder(self.output.path)
+        self.guard = RunGuard(folder=str(self.output.path), facts=str(self.output.path / FACTS))
 
     def start(self, wanted: EngineName, threads: int | None, realtime: float | None = None) -> None:
         """Open and initialise everything; write down what will be run."""
@@ -159,6 +161,7 @@ class Execution:
         if realtime is not None:
             self.pace = RealTimePacer(realtime, float(job.design.composite.step))
         self.output.add(job.facts)
+        self.guard.set_facts(*self.output.crash_facts())
         with self._time_phase("start"), pause_collector():
             self.level = open_level(job.design, job.clock)
             initialise(self.level, job.clock.time(0), job.stop)
@@ -185,6 +188,9 @@ class Execution:
             stop=job.stop,
             notes=self.notes,
         )
+        rescued = enumerate(self.recorder.rescue_paths)
+        self.guard.set_tables([(str(path), self.engine.waiting_rows(index)) for index, path in rescued])
+        self.guard.set_facts(*self.output.crash_facts())
 
     def proceed(self, progress: Progress | None, interrupted: threading.Event | None = None) -> bool:
         """Step to the end; return False if the user asked to stop, by Ctrl-C or by the event."""
@@ -224,7 +230,9 @@ class Execution:
             self.notes = [*self.notes, *kept]
             self.output.add({"notes": self.notes, **self.drift.facts()})
         self._keep_energies()
-        return self.output.end(status, reached=self.time_reached, counts=counts, phases=self.phases)
+        ended = self.output.end(status, reached=self.time_reached, counts=counts, phases=self.phases)
+        self.guard.set_facts(*self.output.crash_facts())
+        return ended
 
     def _keep_energies(self) -> None:
         assert self.engine is not None
@@ -270,6 +278,7 @@ class Execution:
 
     def fail(self, error: BaseException, named: bool) -> None:
         """Write the rows that wait and why it ended; what goes wrong here must not hide the error itself."""
+        self.guard.set_facts("", "")
         with suppress(HocketError):
             self._drain()
         self._keep_pace()
@@ -295,6 +304,7 @@ class Execution:
                 self.level.close()
             except Exception as error:
                 warnings.warn(str(error), RuntimeWarning, stacklevel=3)
+        self.guard.close()
 
     @property
     def time_reached(self) -> float:

@@ -30,7 +30,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hocket.engine.ledger import COLUMNS
-from hocket.engine.recording import SAMPLES, Samples, SampleTable, write_error
+from hocket.engine.recording import RESCUED, SAMPLES, Samples, SampleTable, write_error
 from hocket.errors import FileError, ScenarioError, count, suggest_nearest
 from hocket.files.atomic_files import read_text, replace_file, write_text
 from hocket.files.plotting import Series, draw_series, import_extra
@@ -41,8 +41,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-Status: TypeAlias = Literal["running", "finished", "stopped", "failed", "killed"]
-"""`stopped` is Ctrl-C; `killed` is a run whose process is gone without a word."""
+Status: TypeAlias = Literal["running", "finished", "stopped", "failed", "crashed", "killed"]
+"""`stopped` is Ctrl-C. `crashed`: its process ended by a signal or inside an FMU, of which `error` tells;
+`killed`: its process is gone without a word."""
 
 FACTS, SCENARIO, PLAN, REPORT = "run.json", "scenario.toml", "plan.txt", "report.html"
 TRUST, BANDS = "trust.json", "trust.arrow"
@@ -316,6 +317,9 @@ def read_facts(folder: Path) -> dict[str, Any] | None:
 Time: TypeAlias = float | Fraction
 
 
+_WORDS = "hocket-words-of-a-crash"
+
+
 class RunFolder:
     """A run being written: `create`, then `begin`, the recorder's blocks, and `end`."""
 
@@ -403,9 +407,17 @@ class RunFolder:
         self._save()
         return Run(self.path, self._keep)
 
+    def crash_facts(self) -> tuple[str, str]:
+        """Return the run.json of a crash: the text before and after the words of its error."""
+        before, after = self._text(self._facts | {"status": "crashed", "error": _WORDS}).split(_WORDS)
+        return before, after
+
     def _save(self) -> None:
-        text = json.dumps(self._facts, indent=1, ensure_ascii=False, default=_plain_number)
-        write_text(self.path / FACTS, text + "\n")
+        write_text(self.path / FACTS, self._text(self._facts))
+
+    @staticmethod
+    def _text(facts: Mapping[str, Any]) -> str:
+        return json.dumps(facts, indent=1, ensure_ascii=False, default=_plain_number) + "\n"
 
 
 class _TemporaryFolder:
@@ -432,8 +444,9 @@ def _clear_folder(folder: Path, overwrite: bool) -> None:
         hint = "choose another folder, or replace that run with overwrite=True"
         raise FileError(f"`{folder.name}` holds a run already", where=str(folder), hint=hint)
     samples = folder / SAMPLES
-    for path in samples.glob("[0-9][0-9][0-9]*-*.arrow"):
-        path.unlink()
+    for suffix in (".arrow", RESCUED):
+        for path in samples.glob(f"[0-9][0-9][0-9]*-*{suffix}"):
+            path.unlink()
     if samples.is_dir() and not any(samples.iterdir()):
         samples.rmdir()
     # run.json goes last: should this be interrupted, the folder is still known as a run.

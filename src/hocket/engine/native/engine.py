@@ -168,6 +168,11 @@ class NativeEngine:
         """The tick reached."""
         return self.engine.now
 
+    def waiting_rows(self, index: int) -> list[_native.RowBuffer]:
+        """Return where the rows of a recorded table wait, the oldest first."""
+        native = [self.native_rows[index]] if index in self.native_rows else []
+        return [self.recorded[index].rows.waiting, *native]
+
     def rows(self, index: int) -> Array:
         """Return the rows that wait for a recorded table, and forget them."""
         first = self.recorded[index].rows

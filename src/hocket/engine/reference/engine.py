@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hocket._native import RowBuffer
 from hocket.engine.initialise import levels_of
 from hocket.engine.ledger import stored_energies
 from hocket.engine.message_counter import message_counts
@@ -71,6 +72,10 @@ class InterpreterEngine:
     def now(self) -> int:
         """The tick reached."""
         return self.root.now
+
+    def waiting_rows(self, index: int) -> list[RowBuffer]:
+        """Return where the rows of a recorded table wait, the oldest first."""
+        return [self.recorded[index].rows.waiting]
 
     def rows(self, index: int) -> Array:
         """Return the rows that wait for a recorded table, and forget them."""

@@ -117,7 +117,11 @@ class CoSimulation:
         name = used.identifier if number == 1 else f"{used.identifier}_{number}"
         setup = driver_setup(model, name)
         self.driver = _native.fmu(
-            version=description.major, library=str(model.binary), prefix=prefix, setup=setup
+            version=description.major,
+            library=str(model.binary),
+            prefix=prefix,
+            setup=setup,
+            file=str(model.file).encode(errors="replace").decode(),
         )
 
     @property
