@@ -55,7 +55,8 @@ class Engine {
         }
     }
 
-    // Runs up to `steps` steps; returns earlier when rows wait, or when `seconds` have passed.
+    // Runs up to `steps` steps; returns earlier when rows wait, when `seconds` have passed, or when a simulator
+    // of this process has asked to end its simulation, which may be another one.
     std::int64_t run(std::int64_t steps, double seconds, std::size_t most_values) {
         if (level_->needs_python()) return run_unlocked(steps, seconds, most_values);
         nb::gil_scoped_release release;
@@ -115,10 +116,14 @@ class Engine {
 
     std::int64_t run_unlocked(std::int64_t steps, double seconds, std::size_t most_values) {
         const auto begin = std::chrono::steady_clock::now();
+        const std::uint64_t ends = end_requests.ever.load(std::memory_order_relaxed);
         std::int64_t done = 0, look = 1, next_look = 1;
         while (done < steps) {
             if (!level_->run_step()) return -1 - done;
-            if (++done < next_look) continue;
+            ++done;
+            if (end_requests.ever.load(std::memory_order_relaxed) != ends) [[unlikely]]
+                return done;
+            if (done < next_look) continue;
             for (const auto& rows : rows_)
                 if (rows->data.size() >= most_values) return done;
             const double took =
@@ -151,7 +156,8 @@ void bind_failure(nb::module_& module) {
         .value("reported", Kind::reported)
         .value("not_converged", Kind::not_converged)
         .value("tolerance_not_met", Kind::tolerance_not_met)
-        .value("no_energy", Kind::no_energy);
+        .value("no_energy", Kind::no_energy)
+        .value("ended", Kind::ended);
     nb::enum_<Call>(module, "Call")
         .value("step", Call::step)
         .value("output", Call::output)
@@ -207,6 +213,8 @@ NB_MODULE(_native, module) {
     bind_levels(module);
     bind_failure(module);
     bind_report(module);
+    // how many simulators of this process have asked to end their simulation so far
+    module.def("count_end_requests", [] { return end_requests.ever.load(); });
     nb::class_<Engine>(module, "Engine")
         .def(nb::init<LevelBuilder&, std::vector<std::shared_ptr<RowBuffer>>, int, bool>(), nb::kw_only(),
              "level"_a, "rows"_a, "threads"_a, "always"_a)

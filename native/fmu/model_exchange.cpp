@@ -87,7 +87,7 @@ bool Exchange::settle() {
     for (int round = 0; round == 0 || events.again; ++round) {
         events = {};
         if (!succeeds(calls_.update(fmu_.instance_, events), calls_.update_name())) return false;
-        if (events.terminates) return fmu_.wrong("it asks to end the simulation");
+        if (events.terminates) fmu_.set_ended(true);
         if (round == rounds)
             return fmu_.wrong(std::string("its events do not settle: ") + calls_.update_name() +
                               " asked for " + std::to_string(rounds) + " rounds");
@@ -264,7 +264,8 @@ bool Exchange::accept(double s, const double* x, bool& event) {
     if (!succeeds(calls_.complete_step(fmu_.instance_, !fmu_.can_save(), event, terminates),
                   calls_.complete_step_name()))
         return false;
-    return !terminates || fmu_.wrong("it asks to end the simulation");
+    if (terminates) fmu_.set_ended(true);
+    return true;
 }
 
 void Exchange::leave() { settled_ = fmu_.known_; }

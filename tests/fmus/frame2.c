@@ -14,7 +14,7 @@ typedef struct {
     double next;
 } EventInfo;
 
-enum { CO_SIMULATION = 1, LAST_SUCCESSFUL_TIME = 2 };
+enum { CO_SIMULATION = 1, LAST_SUCCESSFUL_TIME = 2, TERMINATED_STATUS = 3 };
 
 /* The phases that the model `strict` insists on. */
 enum { BORN = 1, SET_UP = 2, INITIALIZING = 4, STEPPING = 8, TERMINATED = 16, ANY = 31, NEVER = 0 };
@@ -237,7 +237,7 @@ EXPORT int fmi2GetIntegerStatus(Model *m, int kind, int *) {
 
 EXPORT int fmi2GetBooleanStatus(Model *m, int kind, int *value) {
     ENTER(STEPPING, "kind=%d", kind);
-    *value = 0;
+    *value = kind == TERMINATED_STATUS && m->ends;
     return OK;
 }
 
@@ -306,6 +306,7 @@ EXPORT int fmi2NewDiscreteStates(Model *m, EventInfo *info) {
     ENTER(NEVER);
     *info = (EventInfo){.values_changed = event(m), .next = next_event(m)};
     info->next_defined = isfinite(info->next);
+    info->terminate = m->ends;
     m->fresh = m->base;
     return OK;
 }
@@ -318,7 +319,7 @@ EXPORT int fmi2EnterContinuousTimeMode(Model *m) {
 EXPORT int fmi2CompletedIntegratorStep(Model *m, int no_set_state, int *enter_event_mode, int *terminate) {
     ENTER(NEVER, "final=%d", no_set_state);
     *enter_event_mode = completed(m);
-    *terminate = 0;
+    *terminate = m->ends;
     return OK;
 }
 

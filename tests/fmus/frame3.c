@@ -86,7 +86,7 @@ EXPORT int fmi3DoStep(Model *m, double t, double h, bool no_set_state, bool *eve
         m->time = t + h;
     m->fresh = TABLE.stored;
     *event_needed = m->event;
-    *terminate = false;
+    *terminate = m->ends;
     *early = status == DISCARD && m->host.early;
     *last = m->time;
     return *early ? OK : status;
@@ -296,6 +296,7 @@ EXPORT int fmi3UpdateDiscreteStates(Model *m, bool *needed, bool *terminate, boo
     *values_changed = event(m);
     *next = next_event(m);
     *next_defined = isfinite(*next);
+    *terminate = m->ends;
     m->event = false;
     m->fresh = m->base;
     return OK;
@@ -314,7 +315,7 @@ EXPORT int fmi3EnterContinuousTimeMode(Model *m) {
 EXPORT int fmi3CompletedIntegratorStep(Model *m, bool no_set_state, bool *enter_event_mode, bool *terminate) {
     CALL(m, "final=%d", no_set_state);
     *enter_event_mode = completed(m);
-    *terminate = false;
+    *terminate = m->ends;
     return OK;
 }
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+import hocket._native as _native
 from hocket._native import RowBuffer
-from hocket.engine.initialise import levels_of
+from hocket.engine.initialise import ended_simulator, levels_of
 from hocket.engine.ledger import stored_energies
 from hocket.engine.message_counter import message_counts
 from hocket.engine.reference.iteration import SweepCounts
@@ -30,15 +31,21 @@ class InterpreterEngine:
     def __init__(self, root: Level, recorded: list[RecordedTable]):
         self.root = root
         self.recorded = recorded
+        self.ended_by = ""
+        """The path of the simulator that has asked to end the simulation."""
+        self._end_requests = _native.count_end_requests()
         attach_micro_rows(recorded)
 
     def run(self, steps: int, seconds: float) -> int:
-        """Run up to so many steps for about so long; return how many were done."""
+        """Run up to so many steps for about so long; return how many were done: none, if one has ended it."""
         begin, done = perf_counter(), 0
         with np.errstate(all="ignore"):  # numbers that overflow are reported when they are read
-            while done < steps and (not done or perf_counter() - begin < seconds):
+            while done < steps and not self.ended_by and (not done or perf_counter() - begin < seconds):
                 self.root.advance(self.root.now, self.root.length, self.root.offered[1])
                 done += 1
+                if self._end_requests != _native.count_end_requests():
+                    self._end_requests = _native.count_end_requests()
+                    self.ended_by = ended_simulator(self.root)
         return done
 
     def keep_last_rows(self) -> None:

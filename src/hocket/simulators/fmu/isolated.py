@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 import hocket._native as _native
-from hocket.errors import SimulatorError
+from hocket.errors import EndRequestError, SimulatorError
 from hocket.model.clock import format_duration
 from hocket.model.protocols import Array
 from hocket.simulators.fmu import live
@@ -238,6 +238,11 @@ class IsolatedFmu:
         self._number = next(live._counts[model.interface_used.identifier])
         self._launch()
 
+    @property
+    def ended(self) -> bool:
+        """Whether it has asked to end the simulation."""
+        return bool(self._door.ended)
+
     def _launch(self) -> None:
         self._process, self._door = launch_process(self.model, self._number)
         self._up = False
@@ -352,6 +357,8 @@ class IsolatedFmu:
         if door.end:
             limit = self._opening if door.asked == "open" else self.model.time_limit
             return process_end_error(door, limit)
+        if door.failed_by_end:
+            return EndRequestError("it asks to end the simulation")
         try:
             return SimulatorError(*self._read(_read_words))
         except SimulatorError as error:
