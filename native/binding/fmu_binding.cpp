@@ -219,6 +219,7 @@ void bind_fmus(nb::module_& module) {
                  return self.set_text(port, {value.c_str(), value.size()});
              })
         .def_prop_ro("problem", &Fmu::problem)
+        .def_prop_ro("remedy", &Fmu::remedy)
         .def_prop_ro("reached", &Fmu::reached_time)
         .def_prop_ro("ended", &Fmu::ended)
         .def_prop_ro("failed_by_end", [](const Fmu& self) { return self.failure().kind == Failure::Kind::ended; })

@@ -111,6 +111,7 @@ void bind_client(nb::module_& module) {
         .def_prop_ro("worded", &Isolated::has_words)
         .def_prop_ro("ended", &Isolated::ended)
         .def_prop_ro("failed_by_end", &Isolated::failed_by_end)
+        .def_rw("quiet", &Isolated::quiet)
         .def_prop_ro("end",
                      [](const Isolated& self) {
                          static const char* names[] = {"",     "exited",      "signalled", "vanished",

@@ -204,7 +204,7 @@ class Fmu3 final : public Fmu {
             bool events = false, terminates = false, early = false;
             double at = to;
             const Status status =
-                step_(instance_, from, length, lent_.empty(), &events, &terminates, &early, &at);
+                step_(instance_, from, length, is_final(from, h), &events, &terminates, &early, &at);
             if (status > warning) [[unlikely]] {
                 *reached = from;
                 if (status == discard && terminates) return end_at(t, h, from);

@@ -4,7 +4,29 @@ namespace hocket {
 
 using namespace fmi;
 
+namespace {
+
+// New references mean new states.
+Events read_events(const EventInfo1& info) {
+    return {info.converged == 0, info.terminates != 0,   info.references_changed != 0,
+            info.states_changed != 0 || info.references_changed != 0, info.next_defined != 0, info.next};
+}
+
+}  // namespace
+
 ExchangeCalls::ExchangeCalls(const Library& library, int version) {
+    if (version == 1) {
+        library.need(set_time, "fmiSetTime");
+        library.need(set_states, "fmiSetContinuousStates");
+        library.need(get_states, "fmiGetContinuousStates");
+        library.need(get_rates, "fmiGetDerivatives");
+        library.need(get_indicators, "fmiGetEventIndicators");
+        library.need(get_nominals, "fmiGetNominalContinuousStates");
+        library.need(initialise1_, "fmiInitialize");
+        library.need(update1_, "fmiEventUpdate");
+        library.need(completed1_, "fmiCompletedIntegratorStep");
+        return;
+    }
     if (version == 2) {
         library.need(set_time, "fmi2SetTime");
         library.need(set_states, "fmi2SetContinuousStates");
@@ -34,7 +56,20 @@ ExchangeCalls::ExchangeCalls(const Library& library, int version) {
     library.find(directional3_, "fmi3GetDirectionalDerivative");
 }
 
+Status ExchangeCalls::initialise(Instance instance, bool tolerant, double tolerance, Events& events) const {
+    EventInfo1 info{};
+    const Status status = initialise1_(instance, tolerant, tolerance, &info);
+    events = read_events(info);
+    return status;
+}
+
 Status ExchangeCalls::update(Instance instance, Events& events) const {
+    if (update1_) {
+        EventInfo1 info{};
+        const Status status = update1_(instance, 0, &info);
+        events = read_events(info);
+        return status;
+    }
     if (update3_)
         return update3_(instance, &events.again, &events.terminates, &events.nominals_changed,
                              &events.states_changed, &events.defined, &events.next);
@@ -46,6 +81,12 @@ Status ExchangeCalls::update(Instance instance, Events& events) const {
 }
 
 Status ExchangeCalls::complete_step(Instance instance, bool no_return, bool& event, bool& terminates) const {
+    if (completed1_) {
+        Boolean1 wanted = 0;
+        const Status status = completed1_(instance, &wanted);
+        event = wanted != 0;
+        return status;
+    }
     if (completed3_) return completed3_(instance, no_return, &event, &terminates);
     int wanted = 0, ends = 0;
     const Status status = completed2_(instance, no_return, &wanted, &ends);

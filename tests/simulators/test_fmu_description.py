@@ -1,6 +1,7 @@
 """Model descriptions: what is read, let pass and refused; and the binary for this platform."""
 
 import platform
+import re
 import struct
 import sys
 
@@ -344,8 +345,18 @@ def test_no_version(tmp_path):
 
 
 def test_fmi_1_model_exchange(tmp_path):
-    told = "it is for model exchange in FMI 1, which hocket does not run"
-    assert refusals(tmp_path, written(1, interface="")) == [told]
+    """Its states are counted, not named; it always wants to be told of completed steps."""
+    xml = written(1, interface="")
+    counts = ("numberOfContinuousStates", "numberOfEventIndicators")
+    numbers = dict(zip(counts, (3, 2), strict=True))
+    told = re.sub(rf'({"|".join(counts)})="\d+"', lambda found: f'{found[1]}="{numbers[found[1]]}"', xml)
+    described = read_description(folder(tmp_path, told))
+    assert (described.cs, described.states, described.unnamed_states) == (None, (), 3)
+    assert described.event_indicators == 2
+    assert described.me.completed_step
+    assert described.me.variable_step
+    untold = re.sub(rf' ({"|".join(counts)})="\d+"', "", xml)
+    assert refusals(tmp_path, untold) == [f"it has no `{name}`" for name in counts]
 
 
 def test_scheduled_execution_only(tmp_path):

@@ -41,6 +41,7 @@ from hocket.analysis.zero_stability import ZeroStability, zero_stability
 from hocket.errors import ConvergenceError, HocketError, ScenarioError
 from hocket.execution.run import whole_steps
 from hocket.files.experiments import ExperimentLike, as_experiment, check_times
+from hocket.model.arguments import expect, expect_flags, is_flag
 from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
@@ -159,6 +160,8 @@ def check(
     error of a run is predicted. What is not linear is linearised at the start. `advise` tries changes;
     `robust` computes other macro steps and stability radii (None: where that takes little time).
     """
+    expect_flags(advise=advise)
+    expect(robust is None or is_flag(robust), "robust", robust, "True, False or None")
     experiment = as_experiment(
         what, connections, start=start, stop=stop, step=step, parameters=parameters, done="checked"
     )

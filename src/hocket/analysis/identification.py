@@ -212,9 +212,13 @@ class _PulseExperiment:
     def __init__(self, place: OperatingPoint, bench: BlackBoxBench):
         self.place, self.model, self.bench = place, place.model, bench
         inputs = list(enumerate(self.model.inputs))
-        self.pairs: Pairs = [(k, j) for k in range(place.powers) for j, port in inputs if not port.discrete]
-        left_out = [f"`{port.name}`" for _, port in inputs if port.discrete]
-        self.notes = [f"discrete inputs, no pulse response: {', '.join(left_out)}"] if left_out else []
+        reals = [(j, port.held) for j, port in inputs if port.type == "real"]
+        # a real that changes at events is held over a step
+        self.pairs: Pairs = [(k, j) for k in range(place.powers) for j, held in reals if k == 0 or not held]
+        left_out = [f"`{port.name}`" for _, port in inputs if port.type != "real"]
+        self.notes = (
+            [f"inputs that are not real, no pulse response: {', '.join(left_out)}"] if left_out else []
+        )
         self.mute = False
         self.units = _input_scales(self.model, place.u)
         self.steps = STEPS if self.pairs else ALONE // 2

@@ -187,6 +187,8 @@ def _content_facts(description: Description) -> Iterator[tuple[str, str]]:
     listed = [count(number, title.removesuffix("s")) for title, number in counts.items() if number]
     yield "holds", ", ".join(listed) or "no variables"
     states = [state for state, _ in description.states]
+    if description.unnamed_states:
+        yield "states", f"{description.unnamed_states}, which FMI 1 does not name"
     if states:
         yield "states", f"{len(states)}: {list_names(states, 8, quote='')}"
     if description.event_indicators:

@@ -87,7 +87,14 @@ Interfaces = Annotated[
 NoStopTime = Annotated[
     bool, flag("--no-stop-time", "Do not tell FMUs when the run ends: some go there at once.", FMU_PANEL)
 ]
-Isolate = Annotated[bool, flag("--isolate", "Run each FMU in a process of its own.", FMU_PANEL)]
+Isolate = Annotated[
+    bool | None,
+    flag(
+        "--isolate/--no-isolate",
+        "Run each FMU in a process of its own; or all in this one, untried.",
+        FMU_PANEL,
+    ),
+]
 TimeLimit = Annotated[
     str | None,
     option("TIME", "The longest time of a call, if not 60 s; each FMU is isolated.", panel=FMU_PANEL),

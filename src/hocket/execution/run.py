@@ -21,7 +21,16 @@ from hocket.errors import Fault, ScenarioError
 from hocket.execution.session import EngineName, Execution, Job, Progress, pause_collector
 from hocket.files.experiments import ExperimentLike, as_experiment, vary_experiment
 from hocket.files.run_folder import Run, RunFolder
-from hocket.model.arguments import expect, expect_call, expect_folder, is_positive, is_whole
+from hocket.model.arguments import (
+    expect,
+    expect_call,
+    expect_count,
+    expect_flags,
+    expect_folder,
+    expect_texts,
+    is_one_of,
+    is_positive,
+)
 from hocket.model.clock import Duration, format_duration
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connections
@@ -59,8 +68,9 @@ def run(
     overrides the ports that the scenario records, `ledger` adds the accounts of its power bonds. `folder`
     keeps the run (default: a temporary folder that goes with the returned Run). `threads`: None decides by
     measured cost. `realtime=1.0` keeps pace with the clock, 2.0 with twice its speed. Ctrl-C, or SIGTERM,
-    ends the run between two steps and returns what there is, with the status "stopped"; a second one ends it
-    at once. A simulator that asks to end the simulation ends the run well: "ended by `stair`".
+    ends the run between two steps, or within one that does not end soon, and returns the rows that are final,
+    with the status "stopped"; a second one ends it at once. A simulator that asks to
+    end the simulation ends the run well: "ended by `stair`".
     """
     experiment = experiment_to_run(
         what, connections, start=start, stop=stop, step=step, every=every, name=name
@@ -102,6 +112,7 @@ def run_experiment(
     )
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: the time reached, the stop")
+    expect_flags(ledger=ledger, overwrite=overwrite)
     job = replace(_job(experiment, record, ledger), facts=facts)
     _check_choices(engine, threads, realtime)
     output = RunFolder.create(folder, job.experiment.name, overwrite)
@@ -128,9 +139,11 @@ def experiment_to_run(
 ) -> Experiment:
     """Return what is to be run, with what was asked for in place of its own defaults."""
     experiment = as_experiment(what, connections, start=start, stop=stop, step=step)
-    expect(isinstance(name, str), "name", name, "text")
+    expect_texts(name=name)
     if every is not None:
-        experiment = replace(experiment, every="micro" if every == "micro" else _output_interval(every))
+        experiment = replace(
+            experiment, every="micro" if is_one_of(every, ("micro",)) else _output_interval(every)
+        )
     if experiment.stop is None:
         raise ScenarioError("nothing says when the run stops", "stop", "a stop time", "run(..., stop=10)")
     if experiment.stop < experiment.start:
@@ -196,8 +209,7 @@ def whole_steps(start: Fraction, stop: Fraction, step: Fraction) -> int:
 
 
 def _check_choices(engine: str, threads: int | None, realtime: float | None) -> None:
-    expect(engine in get_args(EngineName), "engine", engine, '"native" or "interpreter"')
-    counted = threads is None or is_whole(threads, 1)
-    expect(counted, "threads", threads, "a whole number above zero, or None")
+    expect(is_one_of(engine, get_args(EngineName)), "engine", engine, '"native" or "interpreter"')
+    expect_count("threads", threads)
     paced = realtime is None or is_positive(realtime)
     expect(paced, "realtime", realtime, "a number above zero: 1 keeps pace with the clock")

@@ -14,6 +14,7 @@ from typing import IO
 
 from hocket.engine.recording import write_error
 from hocket.errors import FileError, HocketError
+from hocket.model.arguments import as_path
 
 
 @contextmanager
@@ -22,7 +23,7 @@ def replace_file(path: Path | str, failure: type[HocketError] = HocketError) -> 
 
     Raises `failure` if that cannot be done.
     """
-    target = Path(path)
+    target = as_path(path)
     try:
         if target.exists() and not target.is_file():
             with target.open("wb") as file:
@@ -48,8 +49,13 @@ def _replace_when_written(whole: Path) -> Iterator[IO[bytes]]:
 
 def write_text(path: Path, text: str, failure: type[HocketError] = HocketError) -> None:
     """Write a text as UTF-8, whole or not at all."""
+    try:
+        written = text.encode()
+    except UnicodeEncodeError as error:
+        what = f"`{Path(path).name}` cannot be written: text with a lone surrogate {text[error.start]!a}"
+        raise failure(what, str(path), "text that UTF-8 can hold") from None
     with replace_file(path, failure) as file:
-        file.write(text.encode())
+        file.write(written)
 
 
 def read_text(path: Path) -> str:

@@ -6,7 +6,7 @@ Out: an Experiment
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -60,7 +60,8 @@ def vary_experiment(
     experiment: Experiment, parameters: Mapping[str, Any], where: str = "parameters"
 ) -> Experiment:
     """Return an experiment with other parameters."""
-    expect(isinstance(parameters, Mapping), where, parameters, 'values by path: {"spring.k": 20}')
+    fits = isinstance(parameters, Mapping) and all(isinstance(path, str) for path in parameters)
+    expect(fits, where, parameters, 'values by path: {"spring.k": 20}')
     return replace(experiment, composite=with_parameters(experiment.composite, parameters, where))
 
 
@@ -85,7 +86,7 @@ def _read_experiment(what: ExperimentLike, connections: Connections, done: str) 
             return experiment_from_fmus(_named_fmus(what, done), connections)
         case _:
             raise ScenarioError(f"{what!r:.60} cannot be {done}", expected=EXPECTED)
-    if connections:
+    if not isinstance(connections, Sized) or len(connections):
         hint = "write them into the scenario, or give FMUs"
         raise ScenarioError(f"there is nothing to connect in {what!r:.60}", "connections", "FMUs", hint)
     return experiment

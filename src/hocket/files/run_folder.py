@@ -34,6 +34,7 @@ from hocket.engine.recording import RESCUED, SAMPLES, Samples, SampleTable, writ
 from hocket.errors import FileError, ScenarioError, count, suggest_nearest
 from hocket.files.atomic_files import read_text, replace_file, write_text
 from hocket.files.plotting import Series, draw_series, import_extra
+from hocket.model.arguments import as_path, as_texts, is_one_of
 from hocket.model.protocols import Array
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Run:
     """
 
     def __init__(self, path: Path, keep: object = None):
+        path = as_path(path)
         facts = read_facts(path)
         if facts is None:
             what = f"`{path.name}` is not a run" if path.exists() else f"there is no `{path.name}`"
@@ -190,7 +192,7 @@ class Run:
 
     def table(self, name: str = "") -> pa.Table:
         """Return one rate, time first. It is memory mapped: nothing is loaded before it is used."""
-        if name not in self._samples:
+        if not is_one_of(name, self._samples):
             what = f"there is no table `{name}`"
             raise UnknownPortError(what, where=repr(self), hint=suggest_nearest(name, self._samples))
         samples = self._samples[name]
@@ -234,7 +236,7 @@ class Run:
         return draw_series([self[port] for port in self.select(ports or None)], title, path)
 
     def _finest_samples(self, port: str) -> Samples:
-        if port not in self._finest:
+        if not is_one_of(port, self._finest):
             same_end = [known for known in self.ports if known.endswith(f".{port}")]
             hint = suggest_nearest(port, same_end or self.ports)
             raise UnknownPortError(f"`{port}` was not recorded", where=str(self.path), hint=hint)
@@ -251,9 +253,11 @@ class Run:
         if wanted is None:
             return self.ports
         found: dict[str, None] = {}
-        for port in [wanted] if isinstance(wanted, str) else wanted:
+        for port in as_texts(wanted, "ports", "names of ports, or patterns"):
             alike = [known for known in self.ports if fnmatchcase(known, port)]
             found |= dict.fromkeys([port] if port in self or not alike else alike)
+        if not found:
+            raise UnknownPortError("no port was asked for", where=repr(self), expected="one port at least")
         for port in found:
             self._finest_samples(port)
         return tuple(found)
@@ -296,7 +300,7 @@ def _process_is_gone(facts: Mapping[str, Any]) -> bool:
 
 def open_run(path: Path | str) -> Run:
     """Open the run in a folder; it may still be running, or have been killed."""
-    folder = Path(path).absolute()
+    folder = as_path(path).absolute()
     return Run(folder.parent if folder.name == FACTS else folder)
 
 

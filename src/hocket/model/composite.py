@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard, run
 
 from hocket.errors import ScenarioError
 from hocket.model import registry
-from hocket.model.arguments import set_fields
+from hocket.model.arguments import expect_flags, is_one_of, set_fields
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Extrapolator, Simulator, is_extrapolator
@@ -160,7 +160,8 @@ class Composite:
             raise ScenarioError(what, where="step", expected="a step above zero")
         extrapolation = _resolve_word(extrapolation, "extrapolators", "extrapolation", is_extrapolator)
         orchestrator = _resolve_word(orchestrator, "orchestrators", "orchestrator", is_orchestrator)
-        if start not in ("window", "cold"):
+        expect_flags(sampled=sampled)
+        if not is_one_of(start, ("window", "cold")):
             raise ScenarioError(f"`start` cannot be {start!r}", "start", '"window" or "cold"')
         set_fields(
             self,

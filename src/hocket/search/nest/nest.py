@@ -19,7 +19,7 @@ from hocket.analysis.bond_energy import balanced_leaves
 from hocket.errors import Fault, ScenarioError
 from hocket.files.experiments import ExperimentLike, as_experiment
 from hocket.files.plotting import BLUE, GREY, RED, import_extra, new_figure, save_figure, set_axes_title
-from hocket.model.arguments import expect_call, is_positive
+from hocket.model.arguments import expect_call, expect_flags, is_positive
 from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import Composite, levels
 from hocket.model.experiment import Experiment
@@ -72,6 +72,7 @@ def nest(
     """
     experiment = as_experiment(what, connections, stop=stop, step=step, parameters=parameters, done="nested")
     expect_call("progress", progress, "two numbers: done, of about")
+    expect_flags(keep=keep)
     _check_nestable(experiment.composite, tolerance, work)
     span, notes = _span(experiment)
     judge = CandidateJudge(experiment.composite, span, experiment.start)

@@ -14,7 +14,14 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.files.experiments import ExperimentLike, as_experiment, check_times
-from hocket.model.arguments import expect, expect_call, expect_folder, is_whole
+from hocket.model.arguments import (
+    expect,
+    expect_call,
+    expect_count,
+    expect_folder,
+    is_one_of,
+    is_whole,
+)
 from hocket.model.clock import Duration
 from hocket.model.composite import Composite
 from hocket.model.scenario import Connections
@@ -75,14 +82,14 @@ def tune(
     judged: the same search goes on where it was stopped. `early` is called with the answer so far.
     `stop` is a time, as that of `run`: a run is judged from `start` to it.
     """
-    if search not in get_args(How):
+    if not is_one_of(search, get_args(How)):
         hint = suggest_nearest(str(search), get_args(How))
         raise ScenarioError(f"there is no search `{search}`", "search", "", hint)
     goals = (goals,) if isinstance(goals, str) else goals
     _check_tune_arguments(over, goals, limits)
     expect(is_whole(budget, 1), "budget", budget, "how many couplings to judge, one or more")
     expect(is_whole(seed), "seed", seed, "a whole number from 0 on")
-    expect(workers is None or is_whole(workers, 1), "workers", workers, "one or more, or None")
+    expect_count("workers", workers)
     expect(dask is None or isinstance(dask, str), "dask", dask, 'an address such as "tcp://host:8786"')
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: done, of all")

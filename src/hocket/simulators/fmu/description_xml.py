@@ -71,9 +71,12 @@ def _version(root: Element, inside: str) -> str:
 
 def _interface_faults(root: Element, version: str) -> Iterator[Fault]:
     if version == "1.0":
-        if root.find("Implementation") is None:
-            what, hint = "it is for model exchange in FMI 1", "export it for co-simulation, or as FMI 2"
-            yield Fault(f"{what}, which hocket does not run", "", "FMI 2 or 3", hint)
+        exchange = root.find("Implementation") is None
+        for name in ("numberOfContinuousStates", "numberOfEventIndicators") if exchange else ():
+            told = root.get(name)
+            if told is None or not told.strip().isdecimal():
+                what = f"it has no `{name}`" if told is None else f"`{name}` is `{told}`"
+                yield Fault(what, "", "a whole number, for model exchange")
         yield from _identifier_faults(root, "it")
         return
     interfaces = [root.find(name) for name in ("CoSimulation", "ModelExchange")]

@@ -18,6 +18,7 @@ import numpy as np
 import hocket._native as _native
 from hocket.errors import EndRequestError, SimulatorError, list_names
 from hocket.model.protocols import Array
+from hocket.simulators.fmu.binaries import library_fault
 from hocket.simulators.fmu.ports import VariableRanges, element_ranges, group_calls
 from hocket.simulators.fmu.values import Setting
 from hocket.simulators.fmu.variables import FLOATS, WHOLE, FmuVariable
@@ -39,7 +40,7 @@ def state_ranges(model: Fmu) -> VariableRanges:
 
 
 def state_count(model: Fmu) -> int:
-    return sum(len(places) for _, places in state_ranges(model))
+    return model.description.unnamed_states + sum(len(places) for _, places in state_ranges(model))
 
 
 def exchange_setup(model: Fmu) -> _native.ExchangeSetup:
@@ -93,6 +94,11 @@ def open_simulator(model: Fmu) -> CoSimulation:
 
 def load_fmu(kind: type[Live], model: Fmu) -> Live:
     """Return the live FMU; a binary that cannot be loaded is told in words."""
+    status = model.binary.stat()
+    fault = library_fault(str(model.binary), status.st_mtime_ns, status.st_size)
+    if fault:
+        what, hint = f"its binary cannot be loaded: {fault}", "copy or export the FMU again"
+        raise SimulatorError(what, str(model.file), "", hint)
     try:
         return kind(model)
     except RuntimeError as error:
@@ -248,7 +254,7 @@ class CoSimulation:
         problem = self.driver.problem or "a call failed"
         if self.driver.failed_by_end:
             return EndRequestError(problem)
-        hint = "" if said or self.model.logging else _LOUDER
+        hint = self.driver.remedy or ("" if said or self.model.logging else _LOUDER)
         return SimulatorError(f"{problem}: {said}" if said else problem, hint=hint)
 
 
