@@ -18,7 +18,15 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from hocket.errors import Fault, ScenarioError, collect_faults, list_names, raise_faults, suggest_nearest
+from hocket.errors import (
+    Fault,
+    FileError,
+    ScenarioError,
+    collect_faults,
+    list_names,
+    raise_faults,
+    suggest_nearest,
+)
 from hocket.model.arguments import (
     as_path,
     as_texts,
@@ -57,8 +65,9 @@ class Fmu(Recipe):
     step. With `reevaluate` the outputs are got again when inputs change between steps. `early_return` lets a
     step end early, at an event, and its level roll back and meet it there (None: as an FMI 3 FMU declares).
     `tolerance` is told to the FMU, and so is when the run ends, unless `stop_time` is False: some FMUs go
-    there in their first step. `method`, `step`, `rtol` and `atol` are those of `Ode`, for model exchange.
-    Paths start in `folder`.
+    there in their first step. With `build` an FMU without a binary for this platform is compiled from the
+    sources it brings, once. `method`, `step`, `rtol` and `atol` are those of `Ode`, for model exchange. Paths
+    start in `folder`.
     """
 
     path: str
@@ -71,6 +80,7 @@ class Fmu(Recipe):
     early_return: bool | None
     tolerance: float | None
     stop_time: bool
+    build: bool
     logging: bool
     method: str
     step: Fraction | None
@@ -91,6 +101,7 @@ class Fmu(Recipe):
         early_return: bool | None = None,
         tolerance: float | None = None,
         stop_time: bool = True,
+        build: bool = False,
         logging: bool = False,
         method: str | None = None,
         step: Duration | None = None,
@@ -101,7 +112,7 @@ class Fmu(Recipe):
         **more: Any,
     ):
         raise_faults(choice_faults("interface", interface, get_args(InterfaceName)))
-        expect_flags(reevaluate=reevaluate, stop_time=stop_time, logging=logging)
+        expect_flags(reevaluate=reevaluate, stop_time=stop_time, build=build, logging=logging)
         set_fields(
             self,
             path=str(as_path(path)),
@@ -113,6 +124,7 @@ class Fmu(Recipe):
             early_return=early_return,
             tolerance=tolerance,
             stop_time=bool(stop_time),
+            build=bool(build),
             logging=bool(logging),
             step=None if step is None else positive_duration(step, "step"),
             time_limit=positive_duration(time_limit, "time_limit"),
@@ -225,7 +237,14 @@ class Fmu(Recipe):
     @cached_property
     def binary(self) -> Path:
         """The shared library for this platform; raises FileError if there is none."""
-        return find_binary(self.unpacked_folder, self.description, self.interface_used, str(self.file))
+        found = self.unpacked_folder, self.description, self.interface_used, str(self.file)
+        try:
+            return find_binary(*found)
+        except FileError:
+            if not self.build:
+                raise
+        building = importlib.import_module("hocket.simulators.fmu.building")  # here: few need it
+        return cast("Path", building.build_binary(*found))
 
     @property
     def notes(self) -> tuple[str, ...]:
