@@ -222,6 +222,8 @@ void bind_fmus(nb::module_& module) {
         .def_prop_ro("problem", &Fmu::problem)
         .def_prop_ro("remedy", &Fmu::remedy)
         .def_prop_ro("reached", &Fmu::reached_time)
+        .def_prop_ro("ended", &Fmu::ended)
+        .def_prop_ro("failed_by_end", [](const Fmu& self) { return self.failure().kind == Failure::Kind::ended; })
         .def_prop_ro("complaint", &Fmu::complaint)
         .def_prop_rw(
             "early", [](const Fmu& self) { return self.setup.early; },

@@ -113,7 +113,7 @@ def sweep(
         said += [str(result) for result in results if isinstance(result, Exception)]
         _raise_scenario_fault(results)
     _print_results(varied, results, place, quiet, csv)
-    good = [isinstance(result, hocket.Run) and result.status == "finished" for result in results]
+    good = [isinstance(result, hocket.Run) and result.is_complete for result in results]
     if not all(good) or len(results) < len(varied):
         raise typer.Exit(1)
 
@@ -195,8 +195,10 @@ def _print_results(
     left_out = {*ports[COLUMNS:], *gains[BONDS:]} if is_terminal() else set()
     shown = [number for number, head in enumerate(heads[:-1]) if head not in left_out]
     table = plain_table(*(heads[number] for number in shown), "", justify="right", overflow="fold")
-    for row in rows:
-        status = Text("" if row[-1] == "finished" else row[-1], "bold red", justify="left")
+    for row, result in zip(rows, results, strict=False):
+        complete = isinstance(result, hocket.Run) and result.is_complete
+        colour = "bold green" if complete else "bold red"
+        status = Text("" if row[-1] == "finished" else row[-1], colour, justify="left")
         table.add_row(*(_format_value(row[number]) for number in shown), status)
     print_out(table, f"final values of {count(len(rows), 'run')} in {place}")
     if left_out:

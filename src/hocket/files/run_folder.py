@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-Status: TypeAlias = Literal["running", "finished", "stopped", "failed", "crashed", "killed"]
+Status: TypeAlias = Literal["running", "finished", "ended", "stopped", "failed", "crashed", "killed"]
 """`stopped` is Ctrl-C. `crashed`: its process ended by a signal or inside an FMU, of which `error` tells;
 `killed`: its process is gone without a word."""
 
@@ -103,10 +103,17 @@ class Run:
         return f"{count(rows, 'row')}{rates}, {count(len(self.ports), 'port')}"
 
     @property
-    def status(self) -> Status:
-        """How it went, as it stood when this Run was opened."""
+    def status(self) -> str:
+        """How it went, as it stood when this Run was opened: "finished", "ended by `stair`" ..."""
         status: Status = self.info["status"]
-        return "killed" if status == "running" and _process_is_gone(self.info) else status
+        if status == "running" and _process_is_gone(self.info):
+            return "killed"
+        return f"ended by `{self.info.get('ended_by', '')}`" if status == "ended" else status
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it came to its end: the stop time, or where a simulator asked to end the simulation."""
+        return self.info["status"] in ("finished", "ended")
 
     @property
     def scenario_text(self) -> str:
