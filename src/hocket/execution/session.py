@@ -345,9 +345,8 @@ class Execution:
             self._drain()
         self._keep_pace()
         if self.engine is not None:
-            for keep in (self._keep_simulator_notes, self._keep_energies):
-                with suppress(HocketError):
-                    keep()
+            with suppress(HocketError):
+                self._keep_energies()
         with suppress(HocketError):
             status: Status = "stopped" if isinstance(error, KeyboardInterrupt) else "failed"
             text = str(error) or type(error).__name__
