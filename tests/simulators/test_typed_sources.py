@@ -64,7 +64,7 @@ def test_truths_are_boolean():
         ({"n": [1, 1.5]}, {"n": "integer"}, "the column `n` of a `Table` has the value 1.5"),
         ({"on": [0, 2]}, {"on": "boolean"}, "the column `on` of a `Table` has the value 2"),
         ({"n": [1, 2]}, {"m": "integer"}, "there is no column `m`"),
-        ({"n": [1, 2]}, {"n": "whole"}, "`type` is 'whole'"),
+        ({"n": [1, 2]}, {"n": "whole"}, "`type` cannot be 'whole'"),
     ],
 )
 def test_values_that_do_not_suit_are_refused(columns, types, told):
