@@ -27,17 +27,17 @@ bool differ(double a, double b) {
            !(std::isnan(a) && std::isnan(b));
 }
 
-const char* const otherwise =
+}  // namespace
+
+const char* const Fmu::otherwise =
     "let it be started again instead: `hk.Replay(fmu)`, or `replay = true` in a file; or take an algorithm "
     "that does not roll back. `hocket probe` tries its state out";
 
-std::string written(double value) {
+std::string Fmu::written(double value) {
     char text[32];
     std::snprintf(text, sizeof text, "%.12g", value);
     return text;
 }
-
-}  // namespace
 
 Fmu::Fmu(std::shared_ptr<Library> library, Setup given)
     : setup(std::move(given)), library_(std::move(library)), callee_(setup.name.c_str(), setup.file.c_str()) {

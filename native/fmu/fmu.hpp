@@ -165,6 +165,8 @@ class Fmu : public Simulator {
 
     bool good(fmi::Status status, const char* function);
     bool wrong(std::string what, std::string remedy = "");
+    static const char* const otherwise;  // the remedy where its state cannot be restored
+    static std::string written(double value);
     bool report_failure(Call call, std::int64_t tick, std::int64_t ticks = 0);
     template <class F, class... Arguments> bool call(const Function<F>& function, Arguments... arguments) {
         if (!function) [[unlikely]]

@@ -5,6 +5,7 @@ import pytest
 
 import hocket as hk
 from fmus.build import build
+from hocket.simulators.fmu.probe import probe
 from hocket.simulators.fmu.recipe import Fmu
 from systems import ENGINES
 
@@ -99,3 +100,44 @@ def test_a_state_that_forgets_later_is_found_later(tmp_path):
     with pytest.raises(hk.SimulatorError, match=r"the same step from t = \S+ s ended at"):
         rewind_each_step()
     simulator.close()
+
+
+# events that a state forgets
+
+BOUNCE = (2 / 9.81) ** 0.5
+
+
+def balls(tmp_path, name, **options):
+    return Fmu(build(name, 3, folder=tmp_path, trace=True), **options)
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize("name", ["ball", "forgetful"])
+def test_a_lone_fmu_is_not_rolled_back_at_its_events(tmp_path, name, isolate, monkeypatch):
+    """It stands where it stopped and goes on; the row of the event is there, after the bounce."""
+    file = tmp_path / "trace.txt"
+    monkeypatch.setenv("HOCKET_TEST_TRACE", str(file))
+    model = balls(tmp_path, name, isolate=isolate)
+    run = hk.run(hk.Composite(hk.Scenario({"ball": model}), "0.1 s"), stop=2)
+    assert "FMUState" not in file.read_text()
+    near = np.argmin(np.abs(run["ball.h"].t - BOUNCE))
+    assert run["ball.h"].t[near] == pytest.approx(BOUNCE, abs=1e-3)
+    assert run["ball.v"].values[near] == pytest.approx(0.7 * 9.81 * BOUNCE, rel=5e-3)
+    assert np.min(run["ball.h"].values) > -5e-3
+
+
+def test_an_event_that_is_gone_when_the_step_is_made_again_is_an_error(tmp_path):
+    models = {"ball": balls(tmp_path, "forgetful"), "lag": Fmu(build("lag", 3, folder=tmp_path))}
+    with pytest.raises(hk.SimulatorError) as caught:
+        hk.run(hk.Composite(hk.Scenario(models, {"lag.u": "ball.h"}), "0.1 s"), stop=2)
+    fault = caught.value.faults[0]
+    assert "it stopped at t = 0.45" in fault.what
+    assert "the event was gone: its saved state lacks what tells events" in fault.what
+    assert "`ball`" in fault.where
+    assert "Replay" in fault.hint
+
+
+def test_the_probe_finds_that_a_state_forgets_its_events(tmp_path):
+    found = probe(balls(tmp_path, "forgetful"), here=True)
+    assert found["rollback"].verdict == "false"
+    assert "the event was gone" in found["rollback"].what

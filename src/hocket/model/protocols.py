@@ -48,6 +48,8 @@ class Capabilities:
     """output() between steps follows new inputs; False: only at the start and after a step."""
     stops_early: bool = False
     """A step may end before its time, where an event is; steps are then rolled back and shortened."""
+    resumes: bool = False
+    """After a step that ended early it stands there and goes on: without a partner nothing is rolled back."""
 
 
 class Simulator(Protocol):

@@ -251,6 +251,7 @@ class Fmu(Recipe):
             slopes=used.output_derivatives >= 1 and OUTPUT_SLOPES[major] in there and sloping,
             reevaluates=self.reevaluate,
             stops_early=used.early_return if self.early_return is None else self.early_return,
+            resumes=major == 3 and used.early_return,
         )
 
     def _takes_slopes(self, there: set[str]) -> bool:
