@@ -208,16 +208,28 @@ void bind_rows(nb::module_& module) {
                      throw std::invalid_argument("a row of another width");
                  self.data.insert(self.data.end(), row.begin(), row.end());
              })
-        // The first so many rows stay.
+        // Rows, those taken included.
+        .def_prop_ro("size", [](const RowBuffer& self) { return self.size() / self.width; })
+        // The first so many rows stay, those taken included.
         .def("truncate",
-             [](RowBuffer& self, std::size_t count) {
-                 if (count < self.count()) self.data.resize(count * static_cast<std::size_t>(self.width));
+             [](RowBuffer& self, std::int64_t count) {
+                 const std::int64_t size = count * self.width - self.taken;
+                 if (size < 0) throw std::invalid_argument("rows that were taken cannot be taken back");
+                 if (size < static_cast<std::int64_t>(self.data.size()))
+                     self.data.resize(static_cast<std::size_t>(size));
              })
+        // The first so many rows are final.
+        .def("settle", [](RowBuffer& self, std::int64_t count) { self.final = count * self.width; })
         .def("take", [](RowBuffer& self) {
-            const std::size_t count = self.count(), width = static_cast<std::size_t>(self.width);
-            auto* data = new double[std::max<std::size_t>(self.data.size(), 1)];
-            std::copy(self.data.begin(), self.data.end(), data);
-            self.data.clear();
+            const std::size_t width = static_cast<std::size_t>(self.width);
+            const auto size = static_cast<std::size_t>((self.final < 0 ? self.size() : self.final) - self.taken);
+            const std::size_t count = size / width;
+            const auto end = self.data.begin() + static_cast<std::ptrdiff_t>(size);
+            auto* data = new double[std::max<std::size_t>(size, 1)];
+            std::copy(self.data.begin(), end, data);
+            self.data.erase(self.data.begin(), end);
+            self.taken += static_cast<std::int64_t>(size);
+            self.final = -1;
             nb::capsule owner(data, [](void* raw) noexcept { delete[] static_cast<double*>(raw); });
             return nb::ndarray<nb::numpy, double>(data, {count, width}, owner);
         });

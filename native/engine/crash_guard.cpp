@@ -6,6 +6,7 @@
 #define HOCKET_SIGNALS 1
 #include <fcntl.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 #endif
 
@@ -34,7 +35,8 @@ Known& known() {
     return *it;
 }
 
-std::atomic<bool> guarded{false}, fired{false};
+std::atomic<bool> guarded{false}, fired{false}, told{false};
+std::atomic<const void*> teller{nullptr};  // the thread that tells, by its foreign_call
 
 }  // namespace
 
@@ -233,9 +235,17 @@ void on_signal(int number, siginfo_t* info, void*) {
     int place = 0;
     while (endings[place].number != number) ++place;
     if (!fired.exchange(true)) {
+        teller.store(&foreign_call);
         Line how;
         how << endings[place].words;
         tell(how, find_foreign_call());
+        told.store(true);
+    } else if (teller.load() != &foreign_call) {
+        // another thread crashes too: it must not end the process before all is written
+        for (int naps = 0; !told.load() && naps < 1000; ++naps) {
+            const timespec nap{0, 10'000'000};
+            nanosleep(&nap, nullptr);
+        }
     }
     // Who was there before is next: by the same fault again, or by the same signal if it was sent.
     sigaction(number, &handled_before[place], nullptr);

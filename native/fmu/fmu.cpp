@@ -234,7 +234,12 @@ bool Fmu::step(const Span& span, const double* u) {
 
 Fmu::Reach Fmu::move(double t, double h, const double* u, double* reached) {
     if (exchange_) return exchange_->advance(t, h, u) ? Reach::whole : Reach::failed;
-    return set_inputs(u) ? advance(t, h, u, reached) : Reach::failed;
+    if (!set_inputs(u)) return Reach::failed;
+    const Reach reach = advance(t, h, u, reached);
+    // inputs that moved during the step are where the FMU left them
+    for (int place = setup.inputs; place < rows_ * setup.inputs; ++place)
+        if (u[place] != 0.0) known_[place % setup.inputs] = std::nan("");
+    return reach;
 }
 
 bool Fmu::try_step(double t, double h, const double* u) {

@@ -359,8 +359,18 @@ class RowBuffer:
     def __init__(self, *, width: int, interval: int) -> None: ...
     def __len__(self) -> int: ...
     def append(self, row: Sequence[float], /) -> None: ...
-    def truncate(self, count: int, /) -> None: ...
-    def take(self) -> _Floats: ...
+    @property
+    def size(self) -> int:
+        """Rows, those taken included."""
+
+    def truncate(self, count: int, /) -> None:
+        """Let the first so many rows stay, those taken included."""
+
+    def settle(self, count: int, /) -> None:
+        """Take the first so many rows as final, those taken included; until then all are."""
+
+    def take(self) -> _Floats:
+        """Return the rows that are final, and forget them."""
 
 class RunGuard:
     """A run under way: what is written of it should the process crash, or end inside an FMU."""
@@ -511,8 +521,15 @@ class LevelReport:
 
 class Engine:
     def __init__(self, *, level: Level, rows: Sequence[RowBuffer], threads: int, always: bool) -> None: ...
-    def run(self, steps: int, seconds: float, most_values: int) -> int:
+    def run(self, steps: int, seconds: float, most_values: int, attend: Callable[[bool], bool] | None) -> int:
         """Return how many steps were made; below zero: the next one failed."""
+
+    def settle_rows(self) -> None:
+        """Find out which rows are final: a RowBuffer hands out no others."""
+
+    @property
+    def within_step(self) -> bool:
+        """Whether it was stopped, or failed, within a step."""
 
     def failure(self) -> Failure | None: ...
     def take_error(self) -> BaseException | None: ...
@@ -700,6 +717,7 @@ def take_log() -> list[tuple[str, int, str, str]]:
 class Isolated(Simulator):
     """The side that asks; None and False: the process is gone, or what it says is in the payload."""
 
+    quiet: bool
     def __init__(self, fd: int, inputs: int, outputs: int, limit: float, /) -> None: ...
     @staticmethod
     def needed(inputs: int, outputs: int, payload: int, /) -> int: ...

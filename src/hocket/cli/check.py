@@ -17,7 +17,7 @@ import numpy as np
 from hocket.analysis.measure import Measure, Outcome
 from hocket.cli import options
 from hocket.cli import run_estimate as runs
-from hocket.cli.command_arguments import locate_faults, read_changed, split_assignment
+from hocket.cli.command_arguments import isolate_few, locate_faults, read_changed, split_assignment
 from hocket.cli.options import option
 from hocket.cli.output_files import check_outputs
 from hocket.cli.terminal import count_progress
@@ -186,7 +186,7 @@ def check(
         runs.check_run(files[0], quick, again, plot, as_json, everything, others)
         return
     runs.refuse_run_options(files, {"--quick": quick, "--again": again})
-    experiment = read_changed(files, changes, stop)
+    experiment = isolate_few(read_changed(files, changes, stop))
     check_outputs(as_json, plot)
     measures: Sequence[Measure]
     if vary:

@@ -182,13 +182,17 @@ def read_experiment(
 
 
 def fmu_options(
-    interface: InterfaceChoice | None, isolate: bool, time_limit: str | None, no_stop_time: bool, log: bool
+    interface: InterfaceChoice | None,
+    isolate: bool | None,
+    time_limit: str | None,
+    no_stop_time: bool,
+    log: bool,
 ) -> dict[str, dict[str, Any]]:
     """Return the options of FMUs that were typed, and what they mean to an `Fmu`."""
     limit = None if time_limit is None else positive_duration(time_limit, "--time-limit")
     meant: dict[str, dict[str, Any] | None] = {
         "--interface": {"interface": interface.value} if interface else None,
-        "--isolate": {"isolate": True} if isolate else None,
+        "--isolate" if isolate else "--no-isolate": None if isolate is None else {"isolate": isolate},
         "--no-stop-time": {"stop_time": False} if no_stop_time else None,
         "--time-limit": None if limit is None else {"isolate": True, "time_limit": limit},
         "--log": {"logging": True} if log else None,
@@ -383,9 +387,33 @@ def read_changed(
     how: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Experiment:
     """Return what was typed as one experiment: with connections, step, algorithms, parameters and end."""
+    if changes.build:
+        how = {**(how or {}), "--build": {"build": True}}
     experiment = read_experiment(files, changes.connect or (), observe, how)
     experiment = with_changes(experiment, changes)
     return replace(experiment, stop=parse_stop(experiment, stop)) if stop is not None else experiment
+
+
+ISOLATED = 8
+"""Co-simulation FMUs up to which each has a process of its own while they are identified."""
+
+
+def isolate_few(experiment: Experiment) -> Experiment:
+    """Return the experiment with its FMUs isolated, if they are few: to be pushed about may end a process."""
+    fmus = {path: model for path, model in leaves(experiment.composite) if is_fmu(model)}
+    if not fmus:
+        return experiment
+    from hocket.simulators.fmu.first_contact import is_wanted
+    from hocket.simulators.fmu.recipe import Fmu, remake_fmu
+
+    undecided = {
+        path: remake_fmu(fmu, isolate=True)
+        for path, fmu in fmus.items()
+        if isinstance(fmu, Fmu) and fmu.isolate is None and not fmu.exchange
+    }
+    if not is_wanted() or len(undecided) > ISOLATED:
+        return experiment
+    return replace(experiment, composite=with_leaves(experiment.composite, undecided))
 
 
 def with_changes(experiment: Experiment, changes: Changes, suited: bool = True) -> Experiment:

@@ -87,10 +87,20 @@ Interfaces = Annotated[
 NoStopTime = Annotated[
     bool, flag("--no-stop-time", "Do not tell FMUs when the run ends: some go there at once.", FMU_PANEL)
 ]
-Isolate = Annotated[bool, flag("--isolate", "Run each FMU in a process of its own.", FMU_PANEL)]
+Isolate = Annotated[
+    bool | None,
+    flag(
+        "--isolate/--no-isolate",
+        "Run each FMU in a process of its own; or all in this one, untried.",
+        FMU_PANEL,
+    ),
+]
 TimeLimit = Annotated[
     str | None,
     option("TIME", "The longest time of a call, if not 60 s; each FMU is isolated.", panel=FMU_PANEL),
+]
+Build = Annotated[
+    bool, flag("--build", "Compile FMUs from their sources where they have no binary for here.", FMU_PANEL)
 ]
 Log = Annotated[bool, flag("--log", "Show all that FMUs log, not warnings only.", FMU_PANEL)]
 
@@ -107,6 +117,7 @@ class Changes:
     extrapolation: Extrapolation = None
     connect: Connect = None
     assign: Set = None
+    build: Build = False
 
     def typed(self) -> dict[str, object]:
         """Return what was typed, by option."""

@@ -64,7 +64,7 @@ def run(
     csv: options.Csv = None,
     observe: options.Observe = None,
     interface: options.Interfaces = None,
-    isolate: options.Isolate = False,
+    isolate: options.Isolate = None,
     time_limit: options.TimeLimit = None,
     no_stop_time: options.NoStopTime = False,
     log: options.Log = False,
@@ -106,7 +106,9 @@ def run(
             progress=progress,
         )
     if done.status == "stopped":
-        print_err(f"stopped by Ctrl-C at t = {done.info['reached']:g} s; every row so far is kept")
+        within = "within the step from" if done.info.get("within_step") else "at"
+        rows = "every row that is final" if done.info.get("within_step") else "every row so far"
+        print_err(f"stopped by Ctrl-C {within} t = {done.info['reached']:g} s; {rows} is kept")
     if quiet:
         print_out(str(place))
     else:

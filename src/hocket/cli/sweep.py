@@ -67,7 +67,7 @@ def sweep(
     csv: Annotated[Path | None, option("FILE", "Write the table, all of it.")] = None,
     observe: options.Observe = None,
     interface: options.Interfaces = None,
-    isolate: options.Isolate = False,
+    isolate: options.Isolate = None,
     time_limit: options.TimeLimit = None,
     no_stop_time: options.NoStopTime = False,
     log: options.Log = False,

@@ -35,19 +35,24 @@ class Rows:
 
     def mark(self) -> tuple[int, int]:
         """Return how far the rows go."""
-        return len(self.waiting), self.newest
+        return self.waiting.size, self.newest
 
     def back_to(self, mark: tuple[int, int]) -> None:
         """Forget the rows that came after a mark."""
         count, self.newest = mark
         self.waiting.truncate(count)
 
+    def settle(self, mark: tuple[int, int] | None, but_newest: bool = False) -> None:
+        """Take the rows before a mark as final, or all of them, or all but the newest."""
+        size = self.waiting.size if mark is None else mark[0]
+        self.waiting.settle(size - (but_newest and self.count > 0))
+
     def keep(self, level: LiveLevel, tick: int, due: bool = False) -> None:
         """Keep a row, if one is due; it replaces one of the same tick that still waits."""
         if not due and self.interval > 1 and tick % self.interval:
             return
         if self.newest == tick and self.count:
-            self.waiting.truncate(self.count - 1)
+            self.waiting.truncate(self.waiting.size - 1)
         self.newest = tick
         values = (_column_value(level, column, tick) for column in self.columns)
         self.waiting.append([level.clock.time(tick), *values])
@@ -57,7 +62,7 @@ class Rows:
         self.waiting.append([t, *(float(y[port]) for _, port, _ in self.columns)])
 
     def taken(self) -> Array:
-        """Return the waiting rows and forget them."""
+        """Return the waiting rows that are final, and forget them."""
         return self.waiting.take()
 
 

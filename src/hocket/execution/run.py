@@ -68,8 +68,8 @@ def run(
     overrides the ports that the scenario records, `ledger` adds the accounts of its power bonds. `folder`
     keeps the run (default: a temporary folder that goes with the returned Run). `threads`: None decides by
     measured cost. `realtime=1.0` keeps pace with the clock, 2.0 with twice its speed. Ctrl-C, or SIGTERM,
-    ends the run between two steps and returns what there is, with the status "stopped"; a second one ends it
-    at once.
+    ends the run between two steps, or within one that does not end soon, and returns the rows that are final,
+    with the status "stopped"; a second one ends it at once.
     """
     experiment = experiment_to_run(
         what, connections, start=start, stop=stop, step=step, every=every, name=name

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from math import isfinite
 from time import perf_counter, sleep
 from types import FrameType
@@ -36,6 +37,7 @@ from hocket.model.experiment import Experiment
 from hocket.model.protocols import Array
 from hocket.planning.tree import PlanTree
 from hocket.simulators.fmu.live import deliver
+from hocket.simulators.fmu.recipe import Fmu
 
 
 @contextmanager
@@ -106,10 +108,27 @@ class RealTimePacer:
 LOOK_INTERVAL = 0.1
 """Seconds between two looks at the keyboard, the progress bar and the rows."""
 
+PATIENCE = 0.3
+"""Seconds that a step is given to end after a request to stop."""
+
 Progress: TypeAlias = Callable[[float, float], None]
 """Called with the time reached and the stop time, about ten times a second."""
 
 EngineName: TypeAlias = Literal["native", "interpreter"]
+
+
+class StopRequest:
+    """A request to stop, and the time since a step under way was found to have got it."""
+
+    def __init__(self, asked: threading.Event):
+        self.asked = asked
+        self.since: float | None = None
+
+    def is_overdue(self) -> bool:
+        """Return whether the step under way had its time to end."""
+        if self.asked.is_set() and self.since is None:
+            self.since = perf_counter()
+        return self.since is not None and perf_counter() - self.since >= PATIENCE
 
 
 @dataclass(frozen=True)
@@ -175,7 +194,7 @@ class Execution:
                 self.engine = InterpreterEngine(self.level, self.recorded)
             else:
                 self.engine = NativeEngine(self.level, self.recorded, threads)
-        self.notes = [*job.experiment.notes, *job.design.plan.all_notes()]
+        self.notes = [*job.experiment.notes, *job.design.plan.all_notes(), *_contact_notes(job.design)]
         tables = [entry.table for entry in self.recorded]
         self.recorder.open(tables)
         self.output.begin(
@@ -198,17 +217,30 @@ class Execution:
         left = self.job.steps
         asked = interruptible() if interrupted is None else nullcontext(interrupted)
         with self._time_phase("steps"), asked as stopping:
+            attend = partial(self._attend, progress, StopRequest(stopping))
+            run = partial(self.engine.run, attend=attend)
             while left and not stopping.is_set():
                 if self.pace is None:
-                    left -= self.engine.run(left, LOOK_INTERVAL)
+                    left -= run(left, LOOK_INTERVAL)
                 else:
-                    left -= self.pace.run(self.engine.run, left, LOOK_INTERVAL, stopping)
-                self._drain()
-                if progress is not None:
-                    progress(self.time_reached, self.job.stop)
+                    left -= self.pace.run(run, left, LOOK_INTERVAL, stopping)
+                self._attend(progress)
         self.engine.keep_last_rows()
         self._drain()
         return not left
+
+    def _attend(
+        self, progress: Progress | None, asked: StopRequest | None = None, still: bool = True
+    ) -> bool:
+        """Write the final rows, where nothing moves them, and tell progress; return whether to go on.
+
+        Within a step the time reached is that of its start.
+        """
+        if still:
+            self._drain()
+        if progress is not None:
+            progress(self.time_reached, self.job.stop)
+        return asked is None or not asked.is_overdue()
 
     def end(self, status: Status) -> Run:
         """Write down how it went, and return what can be looked at."""
@@ -229,7 +261,13 @@ class Execution:
         if kept := self.drift.notes():
             self.notes = [*self.notes, *kept]
             self.output.add({"notes": self.notes, **self.drift.facts()})
-        self._keep_energies()
+        if self.engine.within_step:
+            step = f"stopped within a macro step, at t = {self.time_reached!r} s"
+            lost = "rows that a rollback could have changed, and energies of power bonds, are left out"
+            self.notes = [*self.notes, f"{step}: {lost}"]
+            self.output.add({"notes": self.notes, "within_step": True})
+        else:
+            self._keep_energies()
         ended = self.output.end(status, reached=self.time_reached, counts=counts, phases=self.phases)
         self.guard.set_facts(*self.output.crash_facts())
         return ended
@@ -317,6 +355,8 @@ class Execution:
 
     def _drain(self) -> None:
         deliver()
+        if self.engine is not None:
+            self.engine.settle_rows()
         for index in range(self.recorder.count if self.engine is not None else 0):
             assert self.engine is not None
             block = self.engine.rows(index)
@@ -349,6 +389,14 @@ class Execution:
             yield
         finally:
             self.phases[name] = perf_counter() - begin
+
+
+def _contact_notes(design: PlanTree) -> Iterator[str]:
+    """Yield which FMUs stay isolated for what they did in their first contact."""
+    leaves = design.leaves.wiring
+    for name, model in zip(leaves.names, leaves.models, strict=True):
+        if isinstance(model, Fmu) and model.contact_note:
+            yield f"`{name}`: {model.contact_note}"
 
 
 def _scenario_text(experiment: Experiment) -> str:

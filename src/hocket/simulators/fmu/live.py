@@ -18,6 +18,7 @@ import numpy as np
 import hocket._native as _native
 from hocket.errors import SimulatorError, list_names
 from hocket.model.protocols import Array
+from hocket.simulators.fmu.libraries import describe_unfit_binary, install_hint, missing_libraries
 from hocket.simulators.fmu.ports import VariableRanges, element_ranges, group_calls
 from hocket.simulators.fmu.values import Setting
 from hocket.simulators.fmu.variables import FLOATS, WHOLE, FmuVariable
@@ -93,11 +94,20 @@ def open_simulator(model: Fmu) -> CoSimulation:
 
 def load_fmu(kind: type[Live], model: Fmu) -> Live:
     """Return the live FMU; a binary that cannot be loaded is told in words."""
+    unfit = describe_unfit_binary(model.binary)
+    if unfit:
+        what, hint = f"its binary cannot be loaded: {unfit}", "copy or export the FMU again"
+        raise SimulatorError(what, str(model.file), "", hint)
     try:
         return kind(model)
     except RuntimeError as error:
+        missing = missing_libraries(model.binary)
+        if missing:
+            listed = ", ".join(map(str, missing))
+            what = f"its binary cannot be loaded: it needs {listed}, which this computer does not have"
+            raise SimulatorError(what, str(model.file), "", install_hint(missing)) from None
         complete = not isinstance(error, _native.MissingFunctionError)
-        hint = "a library that it needs may be missing: `ldd` on that file lists them" if complete else ""
+        hint = "a library that it needs may be damaged: `ldd` on that file lists them" if complete else ""
         raise SimulatorError(f"its binary cannot be loaded: {error}", str(model.file), "", hint) from None
 
 

@@ -18,7 +18,15 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from hocket.errors import Fault, ScenarioError, collect_faults, list_names, raise_faults, suggest_nearest
+from hocket.errors import (
+    Fault,
+    FileError,
+    ScenarioError,
+    collect_faults,
+    list_names,
+    raise_faults,
+    suggest_nearest,
+)
 from hocket.model.arguments import (
     as_path,
     as_texts,
@@ -51,13 +59,15 @@ class Fmu(Recipe):
     """An FMU; `parameters` and further keywords set parameters and start values by variable name.
 
     `x[1]` and `A[1,2]` name elements of arrays, a list sets the whole. `interface` "auto" takes
-    co-simulation where there is one. `isolate` gives it a process of its own (None: where the FMU allows one
-    instance per process only), whose calls may take `time_limit`. `observe` names variables to put out beside
-    the outputs, as they are at the end of each step. With `reevaluate` the outputs are got again when inputs
-    change between steps. `early_return` lets a step end early, at an event, and its level roll back and meet
-    it there (None: as an FMI 3 FMU declares). `tolerance` is told to the FMU, and so is when the run ends,
-    unless `stop_time` is False: some FMUs go there in their first step. `method`, `step`, `rtol` and `atol`
-    are those of `Ode`, for model exchange. Paths start in `folder`.
+    co-simulation where there is one. `isolate` gives it a process of its own, whose calls may take
+    `time_limit` (None: where the FMU allows one instance per process only, or has ended the process of its
+    first contact). `observe` names variables to put out beside the outputs, as they are at the end of each
+    step. With `reevaluate` the outputs are got again when inputs change between steps. `early_return` lets a
+    step end early, at an event, and its level roll back and meet it there (None: as an FMI 3 FMU declares).
+    `tolerance` is told to the FMU, and so is when the run ends, unless `stop_time` is False: some FMUs go
+    there in their first step. With `build` an FMU without a binary for this platform is compiled from the
+    sources it brings, once. `method`, `step`, `rtol` and `atol` are those of `Ode`, for model exchange. Paths
+    start in `folder`.
     """
 
     path: str
@@ -70,6 +80,7 @@ class Fmu(Recipe):
     early_return: bool | None
     tolerance: float | None
     stop_time: bool
+    build: bool
     logging: bool
     method: str
     step: Fraction | None
@@ -90,6 +101,7 @@ class Fmu(Recipe):
         early_return: bool | None = None,
         tolerance: float | None = None,
         stop_time: bool = True,
+        build: bool = False,
         logging: bool = False,
         method: str | None = None,
         step: Duration | None = None,
@@ -100,7 +112,7 @@ class Fmu(Recipe):
         **more: Any,
     ):
         raise_faults(choice_faults("interface", interface, get_args(InterfaceName)))
-        expect_flags(reevaluate=reevaluate, stop_time=stop_time, logging=logging)
+        expect_flags(reevaluate=reevaluate, stop_time=stop_time, build=build, logging=logging)
         set_fields(
             self,
             path=str(as_path(path)),
@@ -112,6 +124,7 @@ class Fmu(Recipe):
             early_return=early_return,
             tolerance=tolerance,
             stop_time=bool(stop_time),
+            build=bool(build),
             logging=bool(logging),
             step=None if step is None else positive_duration(step, "step"),
             time_limit=positive_duration(time_limit, "time_limit"),
@@ -217,12 +230,21 @@ class Fmu(Recipe):
 
     @property
     def is_isolated(self) -> bool:
-        return self.interface_used.only_once if self.isolate is None else self.isolate
+        if self.isolate is not None:
+            return self.isolate
+        return self.interface_used.only_once or bool(_first_contact().recorded_end(self))
 
     @cached_property
     def binary(self) -> Path:
         """The shared library for this platform; raises FileError if there is none."""
-        return find_binary(self.unpacked_folder, self.description, self.interface_used, str(self.file))
+        found = self.unpacked_folder, self.description, self.interface_used, str(self.file)
+        try:
+            return find_binary(*found)
+        except FileError:
+            if not self.build:
+                raise
+        building = importlib.import_module("hocket.simulators.fmu.building")  # here: few need it
+        return cast("Path", building.build_binary(*found))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -232,6 +254,11 @@ class Fmu(Recipe):
             tool = self.description.tool or "the tool that made it"
             found = (*found, f"it needs {tool} on this computer to run")
         return found
+
+    @property
+    def contact_note(self) -> str:
+        """Why it is isolated though nobody has asked for it, known once it was opened; empty: it is not."""
+        return str(_first_contact().note(self))
 
     @cached_property
     def capabilities(self) -> Capabilities:
@@ -272,6 +299,8 @@ class Fmu(Recipe):
             return set(names)  # open() refuses it; until then the description is believed
 
     def open(self) -> Simulator:
+        if self.isolate is None and not self.interface_used.only_once:
+            _first_contact().meet(self)
         name = "isolated" if self.is_isolated else "exchange" if self.exchange else "live"
         module = importlib.import_module(f"hocket.simulators.fmu.{name}")
         return cast("Simulator", module.open_simulator(self))
@@ -305,6 +334,10 @@ class Fmu(Recipe):
         for name, value in (("isolate", self.isolate), ("early_return", self.early_return)):
             if value is not None and not is_flag(value):
                 yield Fault(f"`{name}` is {value!r:.40}", where, "True, False or None")
+
+
+def _first_contact() -> Any:
+    return importlib.import_module("hocket.simulators.fmu.first_contact")  # here: it looks at files
 
 
 @cache
