@@ -222,7 +222,7 @@ class Fmu : public Simulator {
   private:
     bool try_step(double t, double h, const double* u);
     bool recall(Saved& saved);
-    bool repeat(TrialStep& step);
+    bool repeat(TrialStep& step, const std::vector<double>& last);
     Reach move(double t, double h, const double* u, double* reached);
     Saved* newest_ = nullptr;        // whose next step is still to be noted
     std::int64_t restores_ = 0, check_at_ = 1;  // the number of the rewind that is tried out next

@@ -1,5 +1,7 @@
 """FMUs whose state is not what they say: frozen by a save, NULL, not restored, forgetful; each is named."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import hocket as hk
 from fmus.build import build
 from hocket.simulators.fmu.probe import probe
 from hocket.simulators.fmu.recipe import Fmu
+from hocket.simulators.wrappers.replay import Replay
 from systems import ENGINES
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
@@ -141,3 +144,46 @@ def test_the_probe_finds_that_a_state_forgets_its_events(tmp_path):
     found = probe(balls(tmp_path, "forgetful"), here=True)
     assert found["rollback"].verdict == "false"
     assert "the event was gone" in found["rollback"].what
+
+
+# what a probe has found is remembered
+
+
+def copied(path, folder):
+    folder.mkdir()
+    return Fmu(shutil.copy(path, folder), u=1.0)
+
+
+@pytest.mark.parametrize("orchestrator", ["iterate", hk.Adaptive(estimate="richardson")])
+def test_an_fmu_that_a_probe_found_unable_is_refused_by_name(tmp_path, orchestrator):
+    model = lag(tmp_path, 2, "RESTORE_DOES_NOTHING")
+    assert model.capabilities.rollback
+    assert probe(model, here=True)["rollback"].verdict == "false"
+    again = copied(model.file, tmp_path / "elsewhere")  # the same bytes
+    assert not again.capabilities.rollback
+    with pytest.raises(hk.ScenarioError) as caught:
+        hk.run(composite(again, orchestrator), stop=0.3)
+    fault = caught.value.faults[0]
+    assert "`lag` declares it, but `hocket probe` found:" in fault.what
+    assert "restoring does nothing" in fault.what
+    assert "probe it again" in fault.what
+    assert "Replay" in fault.hint
+    run = hk.run(composite(Replay(again), "iterate"), stop=0.3)
+    assert np.array(run["lag.y"]) == pytest.approx(EULER, abs=1e-14)
+
+
+def test_what_was_found_is_forgotten_where_it_cannot_be_read(tmp_path):
+    model = lag(tmp_path, 2, "RESTORE_DOES_NOTHING")
+    probe(model, here=True)
+    (kept,) = (tmp_path / "cache" / "findings").iterdir()
+    text = kept.read_text()
+    assert "rollback" in model.refuted
+    for damaged in (text[:-9], text.replace('"hocket_findings": 1', '"hocket_findings": 2'), "[]", ""):
+        kept.write_text(damaged)
+        assert model.refuted == {}
+
+
+def test_an_honest_fmu_stays_trusted(tmp_path):
+    model = lag(tmp_path)
+    assert probe(model, here=True).failed_checks == ()
+    assert copied(model.file, tmp_path / "elsewhere").capabilities.rollback

@@ -449,6 +449,18 @@ def origin_of(model: object) -> str:
     return str(getattr(bare, "class_name", "") or getattr(bare, "path", ""))
 
 
+class ProbedModel(Model, Protocol):
+    """A model that was put to the test.
+
+    What declares a capability and lacks it is not used for it, and refused with the finding. Where it is
+    missing, or empty: nothing is known against what `capabilities` say.
+    """
+
+    @property
+    def refuted(self) -> Mapping[str, str]:
+        """Capabilities that it declares and a probe found untrue, by name, each with the finding."""
+
+
 class IsolatedModel(Model, Protocol):
     """A model whose simulators may live in processes of their own. Where it is missing they live here."""
 
