@@ -124,6 +124,7 @@ void bind_client(nb::module_& module) {
         .def_prop_ro("said", [](const Isolated& self) { return bytes(self.said()); })
         .def_prop_ro("problem", &Isolated::problem);
     // what a handler raised while an answer was waited for
+    module.def("give_up_waiting", &Isolated::give_up);
     module.def("take_raised", [] {
         nb::object taken = raised ? nb::steal(raised) : nb::none();
         raised = nullptr;

@@ -87,6 +87,8 @@ bool Isolated::wait(const char* name, double limit) {
     return memory_->good != 0;
 }
 
+void Isolated::give_up() { ++given_up; }
+
 bool Isolated::wait_long(const char* name, double limit) {
     struct Waiting {
         Waiting() { ++waiting; }

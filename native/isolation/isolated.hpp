@@ -65,6 +65,7 @@ class Isolated final : public Simulator {
     static void look_at_keyboard();
     // Set by the module: runs the handlers of pending signals; true if one of them raised.
     static bool (*interrupted)();
+    static void give_up();  // all that wait, on whichever thread, as after Ctrl-C
 
   private:
     bool both(const Span& span, const double* u, double* y);

@@ -372,6 +372,9 @@ class RowBuffer:
     def take(self) -> _Floats:
         """Return the rows that are final, and forget them."""
 
+def guard_process(*, quiet: bool) -> None:
+    """Keep the rows of runs should this process crash; `quiet`: without a word on standard error."""
+
 class RunGuard:
     """A run under way: what is written of it should the process crash, or end inside an FMU."""
 
@@ -762,6 +765,9 @@ class Isolated(Simulator):
     def said(self) -> bytes: ...
     @property
     def problem(self) -> str: ...
+
+def give_up_waiting() -> None:
+    """Interrupt all that wait for isolated simulators, on whichever thread."""
 
 class Server:
     """The side that answers."""

@@ -63,6 +63,9 @@ def sweep(
     ] = None,
     overwrite: Annotated[bool, flag("--overwrite", "Replace the runs in --folder.")] = False,
     workers: Annotated[int | None, option("N", "Runs at a time, if not one per processor.", min=1)] = None,
+    in_process: Annotated[
+        bool, flag("--in-process", "Run FMUs in threads of this process, which they may end.")
+    ] = False,
     quiet: Annotated[bool, flag("--quiet", "Print the folder of the runs only.")] = False,
     csv: Annotated[Path | None, option("FILE", "Write the table, all of it.")] = None,
     observe: options.Observe = None,
@@ -101,6 +104,7 @@ def sweep(
             record=record_patterns(experiment, record),
             ledger=ledger,
             folder=place,
+            processes=False if in_process else None,
             overwrite=overwrite,
             workers=workers,
             errors="return",

@@ -11,7 +11,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from math import isfinite
@@ -184,7 +184,7 @@ class Execution:
             self.pace = RealTimePacer(float(realtime), float(job.design.composite.step))
         self.output.add(job.facts)
         self.guard.set_facts(*self.output.crash_facts())
-        with self._time_phase("start"), pause_collector():
+        with self._time_phase("start"), pause_collector(), _take_turns(job.design):
             self.level = open_level(job.design, job.clock)
             initialise(self.level, job.clock.time(0), job.stop)
             self.recorded = bind_tables(self.level, job.choices)
@@ -406,6 +406,15 @@ class Execution:
             yield
         finally:
             self.phases[name] = perf_counter() - begin
+
+
+_TURN = threading.RLock()
+
+
+def _take_turns(design: PlanTree) -> AbstractContextManager[Any]:
+    """Let FMUs of this process be initialised for one run at a time: many are not made for more."""
+    shared = any(isinstance(model, Fmu) and not model.isolate for model in design.leaves.wiring.models)
+    return _TURN if shared else nullcontext()
 
 
 def _fmu_notes(design: PlanTree) -> Iterator[str]:
