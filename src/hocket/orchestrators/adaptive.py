@@ -32,6 +32,9 @@ from hocket.plan.plan import Note, NoteKind
 Controller: TypeAlias = Literal["I", "PI", "PID"]
 Per: TypeAlias = Literal["unit", "step"]
 PER: tuple[str, ...] = get_args(Per)
+OnJump: TypeAlias = Literal["pass", "stop"]
+PASSES = 16
+"""The smallest steps in a row that may have too large an error: after a jump extrapolations err for some."""
 GAINS: dict[str, tuple[float, float, float]] = {
     "I": (1.0, 0.0, 0.0),
     "PI": (0.7, 0.4, 0.0),
@@ -50,7 +53,8 @@ class Adaptive(WrappingOrchestrator):
     in the step, in sum and in their unit (Sadjina 2017); "richardson", against two half steps, of outputs:
     what hides in states and shows later is missed (a force seen as a position). The error counts `per` "unit"
     of time or per "step". Steps are multiples of `quantum`, a part of the level's step such as "1/1024", and
-    begin with `first` of it. `rejects`: whether steps are taken back (None: where all can).
+    begin with `first` of it. `rejects`: whether steps are taken back (None: where all can). `on_jump`: an
+    error that the smallest step does not meet is passed and noted, unless it stays; "stop": ends the run.
     """
 
     inner: Annotated[Orchestrator, "the algorithm of one step"] = Jacobi()  # noqa: RUF009 - it is frozen
@@ -61,6 +65,7 @@ class Adaptive(WrappingOrchestrator):
     quantum: Annotated[Fraction, "steps are multiples of this part of the level's step"] = Fraction(1, 2**20)
     first: Annotated[Fraction, "the part of the level's step that a run begins with"] = Fraction(1, 64)
     rejects: Annotated[bool | None, "whether steps are taken back; left out: where all can"] = None
+    on_jump: Annotated[OnJump, "what is done where no step is short enough"] = "pass"
     adaptive = True
 
     def __post_init__(self) -> None:
@@ -79,6 +84,7 @@ class Adaptive(WrappingOrchestrator):
         yield from choice_faults("estimate", self.estimate, get_args(Estimate))
         yield from choice_faults("controller", self.controller, tuple(GAINS))
         yield from choice_faults("per", self.per, PER)
+        yield from choice_faults("on_jump", self.on_jump, get_args(OnJump))
         if self.rejects is not None and not is_flag(self.rejects):
             yield Fault(f"`rejects` cannot be {self.rejects!r:.60}", "rejects", "True, False or None")
         elif self.rejects and self.estimate == "orders":
@@ -133,7 +139,9 @@ class Adaptive(WrappingOrchestrator):
         stuck = [name for name, model in scenario.models.items() if not model.capabilities.rollback]
         rejects = self._may_reject(scenario, stuck)
         how = self.estimate, self.per == "unit", GAINS[self.controller]
-        control = Control(self.tolerance, *how, self.quantum, self.first, Fraction(1), rejects, unit=unit)
+        passes = PASSES if self.on_jump == "pass" else 0
+        steps = self.quantum, self.first, Fraction(1)
+        control = Control(self.tolerance, *how, *steps, rejects, unit=unit, passes=passes)
         notes = list(made.notes)
         if stuck and not rejects and self.estimate != "orders":
             text = f"`{stuck[0]}` cannot roll back: a step with too large an error stays, the next is shorter"
