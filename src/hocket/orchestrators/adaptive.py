@@ -61,7 +61,10 @@ class Adaptive(WrappingOrchestrator):
     tolerance: Annotated[float, "the error that is allowed"] = 1e-4
     estimate: Annotated[Estimate, "how the error is found"] = "defect"
     controller: Annotated[Controller, "how the next step follows from the errors"] = "PI"
-    per: Annotated[Per, "whether the error counts per second or per step"] = "unit"
+    per: Annotated[
+        Per | None,
+        "whether the error counts per second or per step; left out: energy per step, others per second",
+    ] = None
     quantum: Annotated[Fraction, "steps are multiples of this part of the level's step"] = Fraction(1, 2**20)
     first: Annotated[Fraction, "the part of the level's step that a run begins with"] = Fraction(1, 64)
     rejects: Annotated[bool | None, "whether steps are taken back; left out: where all can"] = None
@@ -83,7 +86,8 @@ class Adaptive(WrappingOrchestrator):
             yield Fault("a step control of a step control", "inner", "the algorithm of one step")
         yield from choice_faults("estimate", self.estimate, get_args(Estimate))
         yield from choice_faults("controller", self.controller, tuple(GAINS))
-        yield from choice_faults("per", self.per, PER)
+        if self.per is not None:
+            yield from choice_faults("per", self.per, PER)
         yield from choice_faults("on_jump", self.on_jump, get_args(OnJump))
         if self.rejects is not None and not is_flag(self.rejects):
             yield Fault(f"`rejects` cannot be {self.rejects!r:.60}", "rejects", "True, False or None")
@@ -113,6 +117,15 @@ class Adaptive(WrappingOrchestrator):
             yield Fault(f"a first step of {told} of the level's", "first", expected)
 
     @property
+    def _is_per_unit(self) -> bool:
+        """Whether the error is that of a second of steps.
+
+        A given number of steps gains least where each gains the same (theory, section 8.1), so energy counts
+        per step.
+        """
+        return self.per == "unit" if self.per is not None else self.estimate != "energy"
+
+    @property
     def traits(self) -> OrchestratorTraits:
         """The steps of the one inside, of any length."""
         return self._describe("", adaptive=True, first=self.first)
@@ -138,7 +151,7 @@ class Adaptive(WrappingOrchestrator):
         made: Plan = self.inner.plan(scenario)
         stuck = [name for name, model in scenario.models.items() if not model.capabilities.rollback]
         rejects = self._may_reject(scenario, stuck)
-        how = self.estimate, self.per == "unit", GAINS[self.controller]
+        how = self.estimate, self._is_per_unit, GAINS[self.controller]
         passes = PASSES if self.on_jump == "pass" else 0
         steps = self.quantum, self.first, Fraction(1)
         control = Control(self.tolerance, *how, *steps, rejects, unit=unit, passes=passes)
@@ -158,7 +171,7 @@ class Adaptive(WrappingOrchestrator):
         if len(units) > 1:
             what = f'estimate="energy" adds up what bonds gain, and they count in `{"`, `".join(units)}`'
             raise ScenarioError(what, "orchestrator", "one `unit` for all bonds of the level", hint)
-        return units[0] if self.per == "unit" else energy_unit(units[0])
+        return units[0] if self._is_per_unit else energy_unit(units[0])
 
     def _may_reject(self, scenario: Scenario, stuck: list[str]) -> bool:
         if self.estimate == "orders":
