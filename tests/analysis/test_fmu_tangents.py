@@ -1,15 +1,18 @@
 """Linear models of FMUs: model exchange FMUs that remember what they computed, in several ways."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 import hocket as hk
 from fmus.build import build
 from hocket.analysis.linearisation import linearise
 from hocket.analysis.measure import Outcome
 from hocket.analysis.stability import stability
+from hocket.model.clock import format_duration
 
 CACHES = [
     (),
@@ -209,6 +212,94 @@ def test_a_cascade_of_integrators_is_not_called_unstable(method, tmp_path):
     ]
     loop = hk.check(hk.Composite(hk.Scenario(models, {**chain, "lag.u": "second.y"}), "10 ms", method))
     assert loop.stability.verdict()[0].startswith("the exact system is unstable, spectral radius 1.0")
+
+
+# fixed steps inside
+
+
+def stepped_loop(k, inside, h, version, tmp_path, **options):
+    """A lag by Euler steps of its own, T = 0.5 s, and a gain."""
+    path = build("stepped", version, folder=tmp_path, **options)
+    models = {
+        "lag": hk.Fmu(path, T=0.5, y0=1.0, inside=inside),
+        "gain": hk.Fmu(build("gain", version, folder=tmp_path), interface="co-simulation", k=k),
+    }
+    links = {"lag.u": "gain.y", "gain.u": "lag.y"}
+    return hk.Composite(hk.Scenario(models, links), h)
+
+
+def stepped_radius(k, inside, h, phases):
+    """Return by how much y changes in a period: its own steps, under inputs held over macro steps."""
+    y, done = 1.0, 0
+    for number in range(phases):
+        u = k * y
+        while (done + 1) * inside <= (number + 1) * h * (1 + 1e-9):
+            y += inside / 0.5 * (u - y)
+            done += 1
+    return abs(y)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("h", "inside", "phases"), [(1, 10, 10), (15, 10, 2), (10, 100, 10), (7, 10, 10), (20, 10, 1)]
+)
+def test_fixed_steps_inside_are_identified_over_a_period(version, h, inside, phases, tmp_path):
+    k = -30.0
+    composite = stepped_loop(k, inside / 1000, f"{h} ms", version, tmp_path)
+    found = linearise(composite)
+    leaf = found.leaves[0]
+    span = format_duration(phases * Fraction(h, 1000))
+    said = f"identified over {phases} steps ({span}), after which its responses repeat: "
+    assert leaf.notes == ((said + "it makes fixed internal steps",) if phases > 1 else ())
+    rho = stability(found.composite).rho
+    assert rho == pytest.approx(stepped_radius(k, inside / 1000, h / 1000, phases), rel=1e-9)
+
+
+def test_a_check_of_fixed_steps_inside_predicts_the_run(tmp_path):
+    composite = stepped_loop(-12.0, 0.1, "10 ms", 2, tmp_path)
+    check = hk.check(composite)
+    assert not check.stability.stable
+    assert check.stability.period == pytest.approx(0.1)
+    y = np.array(hk.run(composite, "1 s")["lag.y"])
+    assert abs(y[-1]) == pytest.approx(check.stability.rho**10, rel=1e-6)
+
+
+def test_fixed_steps_that_never_meet_macro_steps_are_the_reason_of_a_refusal(tmp_path):
+    composite = stepped_loop(-3.0, 0.0317, "10 ms", 3, tmp_path, fixedInternalStepSize=0.0317)
+    leaf = linearise(composite).leaves[0]
+    assert leaf.refused == (
+        "it makes fixed internal steps of 0.0317 s, and steps of 10 ms do not meet them again soon: "
+        "macro steps that are multiples of them can be judged"
+    )
+
+
+# a dual-mass pair
+
+
+@pytest.mark.parametrize("interface", ["co-simulation", "model-exchange"])
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("extrapolation", ["hold", "linear"])
+def test_the_predicted_error_of_a_dual_mass_pair(interface, version, extrapolation, tmp_path):
+    """The same equations as co-simulation and as model exchange FMUs; the exact motion is that of both.
+
+    Parameters are those of the models: m = 10 kg, c = 1 N/m, d = 1 and 2 N.s/m, coupled by 1 N/m and 2 N.s/m;
+    from 0.1 m and 0.1 m/s, and from 0.2 m and 0.1 m/s.
+    """
+    solver = {"rtol": 1e-10} if interface == "model-exchange" else {"substeps": 20}
+    models = {
+        name: hk.Fmu(build(name, version, folder=tmp_path), interface=interface, **solver)
+        for name in ("first", "second")
+    }
+    links = {"first.x": "second.x", "first.v": "second.v", "second.force": "first.force"}
+    composite = hk.Composite(hk.Scenario(models, links), "0.1 s", extrapolation=extrapolation)
+    check = hk.check(composite, stop="10 s")
+    run = hk.run(composite, "10 s")
+    start = [0.1, 0.1, 0.2, 0.1]
+    A = np.array([[0, 1, 0, 0], [-0.2, -0.3, 0.1, 0.2], [0, 0, 0, 1], [0.1, 0.2, -0.2, -0.4]])
+    exact = np.array([(expm(A * (0.1 * k)) @ start)[2] for k in range(101)])
+    measured = np.abs(np.array(run["second.x"]) - exact).max()
+    predicted = next(each.largest for each in check.prediction.ports if each.port == "second.x")
+    assert predicted == pytest.approx(measured, rel=0.05)
 
 
 # runs

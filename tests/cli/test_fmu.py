@@ -286,7 +286,7 @@ def test_the_page_of_one_that_does_not_run_here(here):
     build("lag", 2, folder=here / "other", platform="win64")
     build("clocked", 3, folder=here / "other")
     page = good("show", "other/lag.fmu")
-    assert "no: the FMU has no binary for this platform; there are binaries for `win64`" in page
+    assert "no: the FMU has no binary for this platform; it is for Windows only" in page
     assert "no: it has clocks, which hocket does not tick: `tick`" in good("show", "other/clocked.fmu")
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from hocket.analysis.identification import ALONE, POOR, identify
-from hocket.analysis.linear_models import IdentifiedModel, Tangent, named_leaves
+from hocket.analysis.linear_models import IdentifiedModel, PeriodicModel, Tangent, named_leaves
 from hocket.analysis.linear_reading import is_linear, leaf_children
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.pulse_responses import (
@@ -484,4 +484,5 @@ def _with_fitting_start(composite: Composite, changed: Mapping[str, Model], desi
     steps = [model.h for model in changed.values() if isinstance(model, IdentifiedModel)]
     past = [level.composite.step for level in design.levels() if window_degree(level)]
     fits = all((other / own).denominator == 1 for own in steps for other in past)
+    fits = fits and not (past and any(isinstance(model, PeriodicModel) for model in changed.values()))
     return composite if fits or window_obstacles(design.leaves) else with_cold_starts(composite)

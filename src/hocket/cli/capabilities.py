@@ -86,7 +86,8 @@ def capabilities(
 def _read_unchecked(files: Sequence[Path], changes: options.Changes) -> Experiment:
     """Return the experiment; a file that is refused for what its simulators cannot do is read too."""
     try:
-        experiment = read_experiment(files, changes.connect or ())
+        how = {"--build": {"build": True}} if changes.build else None
+        experiment = read_experiment(files, changes.connect or (), how=how)
     except ScenarioError:
         if len(files) > 1 or files[0].suffix.lower() != ".toml":
             raise

@@ -387,6 +387,8 @@ def read_changed(
     how: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Experiment:
     """Return what was typed as one experiment: with connections, step, algorithms, parameters and end."""
+    if changes.build:
+        how = {**(how or {}), "--build": {"build": True}}
     experiment = read_experiment(files, changes.connect or (), observe, how)
     experiment = with_changes(experiment, changes)
     return replace(experiment, stop=parse_stop(experiment, stop)) if stop is not None else experiment

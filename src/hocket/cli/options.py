@@ -99,6 +99,9 @@ TimeLimit = Annotated[
     str | None,
     option("TIME", "The longest time of a call, if not 60 s; each FMU is isolated.", panel=FMU_PANEL),
 ]
+Build = Annotated[
+    bool, flag("--build", "Compile FMUs from their sources where they have no binary for here.", FMU_PANEL)
+]
 Log = Annotated[bool, flag("--log", "Show all that FMUs log, not warnings only.", FMU_PANEL)]
 
 
@@ -114,6 +117,7 @@ class Changes:
     extrapolation: Extrapolation = None
     connect: Connect = None
     assign: Set = None
+    build: Build = False
 
     def typed(self) -> dict[str, object]:
         """Return what was typed, by option."""

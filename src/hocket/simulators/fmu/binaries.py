@@ -46,6 +46,10 @@ def _system() -> tuple[str, str]:
     return _SYSTEMS.get(platform.system(), ("linux", ".so"))
 
 
+LIBRARY_ENDING = _system()[1]
+"""Of shared libraries on this computer."""
+
+
 def find_binary(folder: Path, description: Description, interface: FmuInterface, where: str = "") -> Path:
     """Return the shared library for this platform; raises FileError that says what is there instead."""
     wanted = platforms(description.major)
@@ -60,10 +64,17 @@ def find_binary(folder: Path, description: Description, interface: FmuInterface,
     if beside.is_dir():
         files = ", ".join(sorted(f"`{file.name}`" for file in beside.iterdir())) or "nothing"
         hint = f"that folder holds {files}: the file must be named after the modelIdentifier"
+    elif (folder / "sources").is_dir():
+        hint = "it brings its source code: `--build`, or Fmu(..., build=True), compiles it"
+    elif description.platforms and all(
+        name.startswith(("win", "x86_64-win")) for name in description.platforms
+    ):
+        hint = f"it is for Windows only ({there}): run it there, or ask its author for `{wanted[0]}`"
+        if _system()[0] == "linux" and "win64" in description.platforms:
+            bridge = "fmpy.util.add_remoting(file, 'linux64', 'win64')"
+            hint += f"; with Wine a copy of it runs here that `{bridge}` of FMPy has changed"
     elif description.platforms:
         hint = f"there are binaries for {there}: ask its author for `{wanted[0]}`"
-    elif (folder / "sources").is_dir():
-        hint = "it brings its source code only: compile it first (`fmpy compile` does)"
     else:
         hint = "ask its author for an export with binaries"
     raise FileError("the FMU has no binary for this platform", where or str(folder), f"`{looked}`", hint)

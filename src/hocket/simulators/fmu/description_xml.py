@@ -29,11 +29,11 @@ class _Builder(ElementTree.TreeBuilder):
         raise ValueError("it has a DOCTYPE, which a model description never has")
 
 
-def read_essentials(file: Path, where: str) -> tuple[str, Element]:
-    """Return the FMI version (1.0, 2.0 or 3.0) and the root; raises FileError."""
+def parse_xml(file: Path, where: str) -> Element:
+    """Return the root of a file; raises FileError."""
     inside = f"{where}, {file.name}"
     try:
-        root = ElementTree.parse(file, ElementTree.XMLParser(target=_Builder())).getroot()
+        return ElementTree.parse(file, ElementTree.XMLParser(target=_Builder())).getroot()
     except ElementTree.ParseError as error:
         line, column = error.position
         what = f"it is not XML: {error.msg.partition(':')[0]}"
@@ -42,6 +42,12 @@ def read_essentials(file: Path, where: str) -> tuple[str, Element]:
         raise FileError(f"it cannot be read: {error}", inside) from None
     except OSError as error:
         raise FileError(f"it cannot be read: {error.strerror}", inside) from None
+
+
+def read_essentials(file: Path, where: str) -> tuple[str, Element]:
+    """Return the FMI version (1.0, 2.0 or 3.0) and the root; raises FileError."""
+    inside = f"{where}, {file.name}"
+    root = parse_xml(file, where)
     if root.tag != "fmiModelDescription":
         raise FileError(f"its root is `{root.tag}`", inside, "`fmiModelDescription`")
     version = _version(root, inside)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 import hocket._native as _native
-from hocket.errors import SimulatorError, list_names
+from hocket.errors import EndRequestError, SimulatorError, list_names
 from hocket.model.protocols import Array
-from hocket.simulators.fmu.binaries import library_fault
+from hocket.simulators.fmu.libraries import describe_unfit_binary, install_hint, missing_libraries
 from hocket.simulators.fmu.ports import VariableRanges, element_ranges, group_calls
 from hocket.simulators.fmu.values import Setting
 from hocket.simulators.fmu.variables import FLOATS, WHOLE, FmuVariable
@@ -94,16 +94,20 @@ def open_simulator(model: Fmu) -> CoSimulation:
 
 def load_fmu(kind: type[Live], model: Fmu) -> Live:
     """Return the live FMU; a binary that cannot be loaded is told in words."""
-    status = model.binary.stat()
-    fault = library_fault(str(model.binary), status.st_mtime_ns, status.st_size)
-    if fault:
-        what, hint = f"its binary cannot be loaded: {fault}", "copy or export the FMU again"
+    unfit = describe_unfit_binary(model.binary)
+    if unfit:
+        what, hint = f"its binary cannot be loaded: {unfit}", "copy or export the FMU again"
         raise SimulatorError(what, str(model.file), "", hint)
     try:
         return kind(model)
     except RuntimeError as error:
+        missing = missing_libraries(model.binary)
+        if missing:
+            listed = ", ".join(map(str, missing))
+            what = f"its binary cannot be loaded: it needs {listed}, which this computer does not have"
+            raise SimulatorError(what, str(model.file), "", install_hint(missing)) from None
         complete = not isinstance(error, _native.MissingFunctionError)
-        hint = "a library that it needs may be missing: `ldd` on that file lists them" if complete else ""
+        hint = "a library that it needs may be damaged: `ldd` on that file lists them" if complete else ""
         raise SimulatorError(f"its binary cannot be loaded: {error}", str(model.file), "", hint) from None
 
 
@@ -143,6 +147,11 @@ class CoSimulation:
     @early.setter
     def early(self, wanted: bool) -> None:
         self.driver.early = wanted
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has asked to end the simulation."""
+        return self.driver.ended
 
     def start(self, t: float) -> None:
         """Instantiate it anew, set what was asked for, and enter initialisation at time t."""
@@ -247,6 +256,8 @@ class CoSimulation:
         deliver()
         said = self.driver.complaint
         problem = self.driver.problem or "a call failed"
+        if self.driver.failed_by_end:
+            return EndRequestError(problem)
         hint = self.driver.remedy or ("" if said or self.model.logging else _LOUDER)
         return SimulatorError(f"{problem}: {said}" if said else problem, hint=hint)
 

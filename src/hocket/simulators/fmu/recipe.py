@@ -18,7 +18,15 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from hocket.errors import Fault, ScenarioError, collect_faults, list_names, raise_faults, suggest_nearest
+from hocket.errors import (
+    Fault,
+    FileError,
+    ScenarioError,
+    collect_faults,
+    list_names,
+    raise_faults,
+    suggest_nearest,
+)
 from hocket.model.arguments import (
     as_path,
     as_texts,
@@ -36,12 +44,16 @@ from hocket.model.protocols import Capabilities, Simulator
 from hocket.simulators.fmu.archive import unpack_archive
 from hocket.simulators.fmu.binaries import INPUT_SLOPES, OUTPUT_SLOPES, STATE, exported_functions, find_binary
 from hocket.simulators.fmu.description import read_description
+from hocket.simulators.fmu.findings import read_findings
 from hocket.simulators.fmu.ports import PortLayout, layout_ports
 from hocket.simulators.fmu.values import Settings, check_settings
 from hocket.simulators.fmu.variables import FLOATS, Description, FmuInterface, array_of
 from hocket.simulators.methods import ORDERS
 from hocket.simulators.ode import METHODS
 from hocket.simulators.recipes import Recipe, positive_duration
+
+PROBED = "probe"
+"""The topic under which the findings of probes are kept."""
 
 InterfaceName: TypeAlias = Literal["auto", "co-simulation", "model-exchange"]
 
@@ -57,8 +69,9 @@ class Fmu(Recipe):
     step. With `reevaluate` the outputs are got again when inputs change between steps. `early_return` lets a
     step end early, at an event, and its level roll back and meet it there (None: as an FMI 3 FMU declares).
     `tolerance` is told to the FMU, and so is when the run ends, unless `stop_time` is False: some FMUs go
-    there in their first step. `method`, `step`, `rtol` and `atol` are those of `Ode`, for model exchange.
-    Paths start in `folder`.
+    there in their first step. With `build` an FMU without a binary for this platform is compiled from the
+    sources it brings, once. `method`, `step`, `rtol` and `atol` are those of `Ode`, for model exchange. Paths
+    start in `folder`.
     """
 
     path: str
@@ -71,6 +84,7 @@ class Fmu(Recipe):
     early_return: bool | None
     tolerance: float | None
     stop_time: bool
+    build: bool
     logging: bool
     method: str
     step: Fraction | None
@@ -91,6 +105,7 @@ class Fmu(Recipe):
         early_return: bool | None = None,
         tolerance: float | None = None,
         stop_time: bool = True,
+        build: bool = False,
         logging: bool = False,
         method: str | None = None,
         step: Duration | None = None,
@@ -101,7 +116,7 @@ class Fmu(Recipe):
         **more: Any,
     ):
         raise_faults(choice_faults("interface", interface, get_args(InterfaceName)))
-        expect_flags(reevaluate=reevaluate, stop_time=stop_time, logging=logging)
+        expect_flags(reevaluate=reevaluate, stop_time=stop_time, build=build, logging=logging)
         set_fields(
             self,
             path=str(as_path(path)),
@@ -113,6 +128,7 @@ class Fmu(Recipe):
             early_return=early_return,
             tolerance=tolerance,
             stop_time=bool(stop_time),
+            build=bool(build),
             logging=bool(logging),
             step=None if step is None else positive_duration(step, "step"),
             time_limit=positive_duration(time_limit, "time_limit"),
@@ -225,12 +241,22 @@ class Fmu(Recipe):
     @cached_property
     def binary(self) -> Path:
         """The shared library for this platform; raises FileError if there is none."""
-        return find_binary(self.unpacked_folder, self.description, self.interface_used, str(self.file))
+        found = self.unpacked_folder, self.description, self.interface_used, str(self.file)
+        try:
+            return find_binary(*found)
+        except FileError:
+            if not self.build:
+                raise
+        building = importlib.import_module("hocket.simulators.fmu.building")  # here: few need it
+        return cast("Path", building.build_binary(*found))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a user may want to know of the FMU."""
         found = self.description.problems
+        if self.interface_used.can_save and "rollback" in self.refuted:
+            refuted = self.refuted["rollback"]
+            found = (*found, f"it is not rolled back, though it declares it: `hocket probe` found: {refuted}")
         if self.interface_used.needs_execution_tool:
             tool = self.description.tool or "the tool that made it"
             found = (*found, f"it needs {tool} on this computer to run")
@@ -241,11 +267,26 @@ class Fmu(Recipe):
         """Why it is isolated though nobody has asked for it, known once it was opened; empty: it is not."""
         return str(_first_contact().note(self))
 
+    @property
+    def refuted(self) -> dict[str, str]:
+        """The capabilities that it declares and the last probe found untrue, each with the finding."""
+        try:
+            kept = read_findings(self, PROBED).get(self.interface_kind)
+        except (ScenarioError, OSError):  # without a binary it does not run anywhere
+            return {}
+        return {str(name): str(what) for name, what in kept.items()} if isinstance(kept, dict) else {}
+
+    @property
+    def interface_kind(self) -> str:
+        """The interface it is run by, in words."""
+        return "model exchange" if self.exchange else "co-simulation"
+
     @cached_property
     def capabilities(self) -> Capabilities:
         used, major = self.interface_used, self.description.major
         there = self._available_functions((*STATE[major], *INPUT_SLOPES[major], OUTPUT_SLOPES[major]))
         rollback = used.can_save and major > 1 and there.issuperset(STATE[major])
+        rollback = rollback and "rollback" not in self.refuted  # asked for last: it takes the hash
         if self.exchange:
             return Capabilities(rollback=rollback, order=ORDERS.get(self.method), reevaluates=self.reevaluate)
         known = self.description.by_name
@@ -259,6 +300,7 @@ class Fmu(Recipe):
             slopes=used.output_derivatives >= 1 and OUTPUT_SLOPES[major] in there and sloping,
             reevaluates=self.reevaluate,
             stops_early=used.early_return if self.early_return is None else self.early_return,
+            resumes=major == 3 and used.early_return,
         )
 
     def _takes_slopes(self, there: set[str]) -> bool:
@@ -278,9 +320,13 @@ class Fmu(Recipe):
         except ScenarioError:
             return set(names)  # open() refuses it; until then the description is believed
 
-    def open(self) -> Simulator:
+    def make_contact(self) -> None:
+        """Try the FMU in a process of its own, if it is new and nothing says whether to isolate it."""
         if self.isolate is None and not self.interface_used.only_once:
             _first_contact().meet(self)
+
+    def open(self) -> Simulator:
+        self.make_contact()
         name = "isolated" if self.is_isolated else "exchange" if self.exchange else "live"
         module = importlib.import_module(f"hocket.simulators.fmu.{name}")
         return cast("Simulator", module.open_simulator(self))
