@@ -10,6 +10,7 @@ import copy
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -23,7 +24,27 @@ _AT_ONCE = 12
 """Faults shown of one file."""
 
 
+_DEPTH = 100
+"""Levels of elements: annotations may nest, and what is deeper ends the process that frees it."""
+
+
 class _Builder(ElementTree.TreeBuilder):
+    def __init__(self) -> None:
+        super().__init__()
+        self._depth = 0
+
+    def start(self, tag: str, attributes: dict[Any, Any], /) -> Element:
+        """Open an element, unless it is in too many others."""
+        self._depth += 1
+        if self._depth > _DEPTH:
+            raise ValueError(f"its elements are more than {_DEPTH} levels deep")
+        return super().start(tag, attributes)
+
+    def end(self, tag: str, /) -> Element:
+        """Close an element."""
+        self._depth -= 1
+        return super().end(tag)
+
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
         """Refuse it: entities can name other files, and grow without bound."""
         raise ValueError("it has a DOCTYPE, which a model description never has")
