@@ -12,13 +12,14 @@ import importlib
 import math
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, ElementTree
 
-from hocket.errors import Fault, FileError, ScenarioError
+from hocket.errors import Fault, FileError, Place, ScenarioError
+from hocket.simulators.fmu.description_rules import find_broken_rules, is_usable_factor
 from hocket.simulators.fmu.description_xml import read_essentials, repair_description
 from hocket.simulators.fmu.variables import (
     BASES,
@@ -55,8 +56,13 @@ def read_description(folder: Path, where: str = "") -> Description:
 def _parse_description(file: Path, where: str) -> Description:
     with _paused_collection():
         version, root = read_essentials(file, where)
-        found, problems = _read_with_fmpy(file, root, version, where)
-        reader = _DescriptionReader(version, root, found, problems, f"{where}, {file.name}")
+        found, problems, checked = _read_with_fmpy(file, root, version, where)
+        broken = find_broken_rules(root, version, checked)
+        if broken.faults:
+            place = Place(file=f"{where}, {file.name}")
+            raise FileError([replace(fault, place=place) for fault in broken.faults[:12]])
+        notes = list(dict.fromkeys([*problems, *broken.notes]))
+        reader = _DescriptionReader(version, root, found, notes, f"{where}, {file.name}")
         return reader.description(file.parent)
 
 
@@ -76,8 +82,16 @@ VALIDATED = 20_000
 """With more variables a model description is not compared with the schema of FMI, which takes its time."""
 
 
-def _read_with_fmpy(file: Path, root: Element, version: str, where: str) -> tuple[Any, list[str]]:
-    """Return FMPy's model description, and what speaks against it without doing harm."""
+class _FmpyReading(NamedTuple):
+    """FMPy's model description, what speaks against it, and whether FMPy has checked its variables."""
+
+    found: Any
+    problems: list[str]
+    checked: bool
+
+
+def _read_with_fmpy(file: Path, root: Element, version: str, where: str) -> _FmpyReading:
+    """Return what FMPy reads, of a mended copy if need be; nothing that is told does harm."""
     try:
         fmpy = importlib.import_module("fmpy.model_description")
     except ImportError:
@@ -87,7 +101,7 @@ def _read_with_fmpy(file: Path, root: Element, version: str, where: str) -> tupl
     if variables is not None and len(variables) > VALIDATED:
         with contextlib.suppress(Exception):
             untried = f"it has {len(variables):,} variables, and is not compared with the schema of FMI"
-            return fmpy.read_model_description(str(file), validate=False), [untried]
+            return _FmpyReading(fmpy.read_model_description(str(file), validate=False), [untried], False)
     with contextlib.suppress(Exception):
         return _validate_with_fmpy(fmpy, file)
     copied, mendings = repair_description(root, version)
@@ -95,22 +109,26 @@ def _read_with_fmpy(file: Path, root: Element, version: str, where: str) -> tupl
         other = Path(scratch) / file.name
         ElementTree(copied).write(other, encoding="utf-8", xml_declaration=True)
         try:
-            found, problems = _validate_with_fmpy(fmpy, other)
+            found, problems, _ = _validate_with_fmpy(fmpy, other)
         except Exception as error:
             faults = [f"it cannot be read: {error}", *mendings]
             raise FileError([Fault(fault, f"{where}, {file.name}") for fault in faults]) from None
-    return found, [*mendings, *problems]
+    return _FmpyReading(found, [*mendings, *problems], True)
 
 
-def _validate_with_fmpy(fmpy: Any, file: Path) -> tuple[Any, list[str]]:
+def _validate_with_fmpy(fmpy: Any, file: Path) -> _FmpyReading:
     """Return what FMPy reads, and what its validation finds; its errors are of any kind."""
     try:
-        return fmpy.read_model_description(str(file), validate=True), []
+        return _FmpyReading(fmpy.read_model_description(str(file), validate=True), [], True)
     except fmpy.ValidationError as error:
         problems = [str(problem) for problem in error.problems]
     except Exception as error:
         problems = [f"FMPy cannot validate it: {type(error).__name__}: {error}"]
-    return fmpy.read_model_description(str(file), validate=False), problems
+    found, checked = fmpy.read_model_description(str(file), validate=False), False
+    with contextlib.suppress(Exception):  # where the schema was broken it has not come so far
+        problems += importlib.import_module("fmpy.validation").validate_model_description(found)
+        checked = True
+    return _FmpyReading(found, list(dict.fromkeys(problems)), checked)
 
 
 @dataclass
@@ -345,6 +363,6 @@ def _unknowns(unknowns: Iterable[Any]) -> dict[str, tuple[str, ...] | None]:
 
 def _unit(unit: Any) -> NamedUnit:
     base = unit.baseUnit
-    if base is None:
+    if base is None or not is_usable_factor(base.factor):
         return NamedUnit(unit.name)
     return NamedUnit(unit.name, tuple(getattr(base, name) for name in BASES), base.factor, base.offset)

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from hocket.errors import Fault, FileError, Place
+from hocket.simulators.fmu.description_rules import ALLOWED
 from hocket.simulators.fmu.variables import SIZED
 
 _OLD_TYPES = {"Real", "Integer", "Boolean", "String", "Enumeration"}
@@ -218,13 +219,6 @@ _TYPE_ATTRIBUTES = {
 }
 _ITEM_ATTRIBUTES = {"name", "value", "description"}
 _PARAMETERS = ("parameter", "calculatedParameter", "structuralParameter")
-_ALLOWED = {
-    "discrete": ("input", "output", "local"),
-    "continuous": ("input", "output", "local", "independent"),
-    "constant": ("output", "local"),
-    "fixed": (*_PARAMETERS, "local"),
-    "tunable": (*_PARAMETERS, "local"),
-}
 
 
 def repair_description(root: Element, version: str) -> tuple[Element, list[str]]:
@@ -287,7 +281,7 @@ def _mend_combination(variable: Element, version: str, problems: list[str]) -> N
     causality, variability = variable.get("causality", "local"), variable.get("variability")
     if variability is None and version == "3.0":
         return
-    if variable.get("initial") is not None or causality in _ALLOWED.get(variability or "continuous", ()):
+    if variable.get("initial") is not None or causality in ALLOWED.get(variability or "continuous", ()):
         return
     told = f"variability `{variability}`" if variability else "no variability"
     problems.append(f"`{variable.get('name')}` is of causality `{causality}` with {told}, which FMI forbids")
