@@ -69,7 +69,7 @@ class _Row:
 
     name: str
     tag: str
-    told: Mapping[str, str]
+    given: Mapping[str, str]
     element: Element
     causality: str
     variability: str
@@ -81,14 +81,14 @@ class _RuleReader:
         self.rules = broken.by_rule
         self.variables = [self._row(element) for element in root.iterfind("ModelVariables/*")]
         if self.modern:
-            self.known = {self._number(row.told.get("valueReference")): row for row in self.variables}
+            self.known = {self._number(row.given.get("valueReference")): row for row in self.variables}
         else:
             self.known = dict(enumerate(self.variables, 1))
         self.units = {unit.get("name") for unit in root.iterfind("UnitDefinitions/Unit")}
         self.types = {each.get("name") for each in root.iterfind("TypeDefinitions/*")}
         self.structured = root.get("variableNamingConvention") == "structured"
         self.exchange = root.find("ModelExchange") is not None
-        numbers = (self._number(row.told.get("derivative")) for row in self.variables)
+        numbers = (self._number(row.given.get("derivative")) for row in self.variables)
         self.states = {id(self.known[number]) for number in numbers if number in self.known}
 
     @staticmethod
@@ -96,52 +96,54 @@ class _RuleReader:
         return int(text) if text is not None and text.strip().isdecimal() else -1
 
     def _row(self, element: Element) -> _Row:
-        told: Mapping[str, str] = element.attrib
+        given: Mapping[str, str] = element.attrib
         tag = element.tag
         if not self.modern:
             inner = next(child for child in element if child.tag != "Annotations")
-            told, tag = {**inner.attrib, **told}, inner.tag
-        causality = told.get("causality", "local")
+            given, tag = {**inner.attrib, **given}, inner.tag
+        causality = given.get("causality", "local")
         usual = "continuous" if tag in _REALS or not self.modern else "discrete"
         usual = "fixed" if self.modern and causality in _PARAMETERS else usual
-        return _Row(told["name"], tag, told, element, causality, told.get("variability", usual))
+        return _Row(given["name"], tag, given, element, causality, given.get("variability", usual))
 
     # variables
 
     def check_declaration(self, row: _Row) -> None:
         """Check what FMPy checks too."""
-        if "unit" in row.told and row.told["unit"] not in self.units:
+        if "unit" in row.given and row.given["unit"] not in self.units:
             self.rules["units are used that are not defined, by"].append(row.name)
         if row.causality not in ALLOWED.get(row.variability, ()):
             self.rules["causality and variability do not go together"].append(row.name)
-        elif row.tag not in _REALS and row.told.get("variability") == "continuous":
+        elif row.tag not in _REALS and row.given.get("variability") == "continuous":
             self.rules["variables that are not real are declared continuous"].append(row.name)
         if row.tag != "Clock":
             self._check_start(row)
 
     def check_variable(self, row: _Row) -> None:
-        told, name, rules = row.told, row.name, self.rules
+        given, name, rules = row.given, row.name, self.rules
         if self.structured and not _STRUCTURED.fullmatch(name):
             rules["names are not well formed, though they are declared to be structured"].append(name)
-        if self.modern and "declaredType" in told and told["declaredType"] not in self.types:
+        if self.modern and "declaredType" in given and given["declaredType"] not in self.types:
             rules["declared types are used that are not defined, by"].append(name)
-        if row.tag == "Enumeration" and "declaredType" not in told:
+        if row.tag == "Enumeration" and "declaredType" not in given:
             rules["enumerations have no declared type"].append(name)
-        if "derivative" in told:
+        if "derivative" in given:
             self._check_derivative(row)
-        if "previous" in told:
+        if "previous" in given:
             self._check_previous(row)
         state = row.variability == "continuous" and id(row) in self.states
-        if told.get("reinit") in ("true", "1") and not state:
+        if given.get("reinit") in ("true", "1") and not state:
             rules["`reinit` is declared of what is not a continuous state"].append(name)
         self._check_range(row)
         if self.modern:
             self._check_modern(row)
 
     def _check_start(self, row: _Row) -> None:
-        told, rules = row.told, self.rules
-        there = "start" in told or (row.tag in ("String", "Binary") and row.element.find("Start") is not None)
-        initial = told.get("initial")
+        given, rules = row.given, self.rules
+        there = "start" in given or (
+            row.tag in ("String", "Binary") and row.element.find("Start") is not None
+        )
+        initial = given.get("initial")
         settable = row.causality in ("input", "parameter", "structuralParameter")
         exact = row.variability == "constant" or settable or initial in ("exact", "approx")
         if exact and not there:
@@ -163,7 +165,7 @@ class _RuleReader:
             rules["`initial` is not allowed with causality and variability"].append(row.name)
 
     def _check_derivative(self, row: _Row) -> None:
-        state = self.known.get(self._number(row.told["derivative"]))
+        state = self.known.get(self._number(row.given["derivative"]))
         if state is row:
             if self.exchange:
                 what = f"`{row.name}` is declared to be its own derivative"
@@ -174,20 +176,20 @@ class _RuleReader:
             self.rules["derivatives are declared of what is not continuous"].append(row.name)
 
     def _check_previous(self, row: _Row) -> None:
-        if self.known.get(self._number(row.told["previous"])) is row:
+        if self.known.get(self._number(row.given["previous"])) is row:
             self.rules["variables are declared to be their own previous value"].append(row.name)
-        if self.modern and not row.told.get("clocks", "").split():
+        if self.modern and not row.given.get("clocks", "").split():
             self.rules["`previous` is declared without clocks"].append(row.name)
 
     def _check_range(self, row: _Row) -> None:
-        told = row.told
-        if "min" in told and "max" in told:
+        given = row.given
+        if "min" in given and "max" in given:
             try:
-                if float(told["min"]) > float(told["max"]):
+                if float(given["min"]) > float(given["max"]):
                     self.rules["the smallest value is above the largest"].append(row.name)
             except ValueError:
                 return  # told elsewhere
-        if "nominal" in told and self._is_zero(told["nominal"]):
+        if "nominal" in given and self._is_zero(given["nominal"]):
             self.rules["the nominal value is 0"].append(row.name)
 
     @staticmethod
@@ -198,16 +200,16 @@ class _RuleReader:
             return False
 
     def _check_modern(self, row: _Row) -> None:
-        told, rules = row.told, self.rules
-        for number in told.get("clocks", "").split():
+        given, rules = row.given, self.rules
+        for number in given.get("clocks", "").split():
             clock = self.known.get(self._number(number))
             if clock is not None and clock.tag != "Clock":
                 rules["`clocks` names variables that are not clocks"].append(row.name)
         if row.tag == "Clock":
-            kind = told.get("intervalVariability")
+            kind = given.get("intervalVariability")
             if kind is None:
                 rules["clocks do not say how their intervals vary"].append(row.name)
-            elif kind in _INTERVALS and not {"intervalDecimal", "intervalCounter"} & told.keys():
+            elif kind in _INTERVALS and not {"intervalDecimal", "intervalCounter"} & given.keys():
                 rules["clocks have no interval"].append(row.name)
         if row.causality == "structuralParameter" and row.element.find("Dimension") is not None:
             rules["structural parameters have dimensions"].append(row.name)
@@ -223,7 +225,7 @@ class _RuleReader:
         """Two names of one value: FMI 3 has aliases for that; two inputs would overwrite each other."""
         groups: dict[tuple[str | None, int], list[_Row]] = defaultdict(list)
         for row in self.variables:
-            number = self._number(row.told.get("valueReference"))
+            number = self._number(row.given.get("valueReference"))
             kind = None if self.modern else {"Enumeration": "Integer"}.get(row.tag, row.tag)
             groups[kind, number].append(row)
         doubled: set[str] = set()
@@ -252,8 +254,8 @@ class _RuleReader:
             if row is None:
                 continue
             listed[group].append(row)
-            told, kinds = element.get("dependencies"), element.get("dependenciesKind")
-            if kinds is not None and len((told or "").split()) != len(kinds.split()):
+            given, kinds = element.get("dependencies"), element.get("dependenciesKind")
+            if kinds is not None and len((given or "").split()) != len(kinds.split()):
                 rule = "`dependencies` and `dependenciesKind` have different lengths, of"
                 self.rules[rule].append(row.name)
         for row in listed["Output"]:
