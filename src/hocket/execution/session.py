@@ -274,6 +274,9 @@ class Execution:
             "messages": self.engine.messages(),
         }
         counts |= {name: each for name, each in more.items() if each}
+        if told := list(self._step_control_notes()):
+            self.notes = [*self.notes, *told]
+            self.output.add({"notes": self.notes})
         if kept := self.drift.notes():
             self.notes = [*self.notes, *kept]
             self.output.add({"notes": self.notes, **self.drift.facts()})
@@ -328,7 +331,29 @@ class Execution:
     def _in_seconds(self, steps: StepCounts) -> dict[str, float]:
         """Return the steps of an adaptive level, those that are counted in ticks in seconds."""
         span = self.job.clock.span
-        return asdict(steps) | {"shortest": span(steps.shortest), "longest": span(steps.longest)}
+        found = asdict(steps) | {"shortest": span(steps.shortest), "longest": span(steps.longest)}
+        if not steps.passed:
+            return {key: found[key] for key in ("accepted", "rejected", "shortest", "longest")}
+        return found | {"passed_at": self.job.clock.time(steps.passed_at)}
+
+    def _step_control_notes(self) -> Iterator[str]:
+        """Yield where step control saw nothing, or passed what no step was short enough for."""
+        assert self.engine is not None
+        for path, each in self.engine.steps().items():
+            where = f"`{path}`: " if path else ""
+            if each.accepted > 1 and not each.seen:
+                yield (
+                    f"{where}the estimated error was zero in each of {each.accepted} steps: nothing moves, or"
+                    " step control is blind to what does"
+                )
+            if each.passed:
+                t = self.job.clock.time(each.passed_at)
+                times = f"{each.passed} of the smallest steps" if each.passed > 1 else "a smallest step"
+                yield (
+                    f"{where}no step was short enough for the tolerance at t = {t!r} s: step control passed"
+                    f" {times} with an error of up to {each.worst:.2g} tolerances, as at a jump;"
+                    ' on_jump = "stop" ends the run there'
+                )
 
     def fail(self, error: BaseException, named: bool) -> None:
         """Write the rows that wait and why it ended; what goes wrong here must not hide the error itself."""
