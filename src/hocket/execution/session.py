@@ -29,7 +29,7 @@ from hocket.engine.reference.engine import InterpreterEngine
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import StepCounts
 from hocket.engine.selection import ConstraintDrift, RecordedTable, TableChoice, bind_tables, keep_start_rows
-from hocket.errors import EndRequestError, HocketError
+from hocket.errors import EndRequestError, HocketError, merge_notes
 from hocket.files.run_folder import FACTS, Run, RunFolder, Status
 from hocket.files.toml import dumps
 from hocket.model.clock import Clock
@@ -197,7 +197,8 @@ class Execution:
                 self.engine = InterpreterEngine(self.level, self.recorded)
             else:
                 self.engine = NativeEngine(self.level, self.recorded, threads)
-        self.notes = [*job.experiment.notes, *job.design.plan.all_notes(), *_contact_notes(job.design)]
+        plan_notes = job.design.plan.all_notes()
+        self.notes = merge_notes([*job.experiment.notes, *plan_notes, *_fmu_notes(job.design)])
         tables = [entry.table for entry in self.recorded]
         self.recorder.open(tables)
         self.output.begin(
@@ -441,12 +442,12 @@ def _take_turns(design: PlanTree) -> AbstractContextManager[Any]:
     return _TURN if shared else nullcontext()
 
 
-def _contact_notes(design: PlanTree) -> Iterator[str]:
-    """Yield which FMUs stay isolated for what they did in their first contact."""
+def _fmu_notes(design: PlanTree) -> Iterator[str]:
+    """Yield which FMUs stay isolated for what they did in their first contact, or have odd archives."""
     leaves = design.leaves.wiring
     for name, model in zip(leaves.names, leaves.models, strict=True):
-        if isinstance(model, Fmu) and model.contact_note:
-            yield f"`{name}`: {model.contact_note}"
+        if isinstance(model, Fmu):
+            yield from (f"`{name}`: {told}" for told in (model.contact_note, model.archive_note) if told)
 
 
 def _scenario_text(experiment: Experiment) -> str:
