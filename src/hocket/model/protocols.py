@@ -51,6 +51,8 @@ class Capabilities:
     initial_inputs: Literal["unused", "settle", "once"] = "unused"
     """Whether its initial state may depend on its inputs, whatever feedthrough it declares: no; while they
     settle, until `ready()`; on those of the first `output()`, once."""
+    resumes: bool = False
+    """After a step that ended early it stands there and goes on: without a partner nothing is rolled back."""
 
 
 class Simulator(Protocol):
@@ -482,6 +484,18 @@ def origin_of(model: object) -> str:
     """Return the code or file that a model is made from; empty: neither."""
     bare = _innermost(model)
     return str(getattr(bare, "class_name", "") or getattr(bare, "path", ""))
+
+
+class ProbedModel(Model, Protocol):
+    """A model that was put to the test.
+
+    What declares a capability and lacks it is not used for it, and refused with the finding. Where it is
+    missing, or empty: nothing is known against what `capabilities` say.
+    """
+
+    @property
+    def refuted(self) -> Mapping[str, str]:
+        """Capabilities that it declares and a probe found untrue, by name, each with the finding."""
 
 
 class IsolatedModel(Model, Protocol):
