@@ -18,6 +18,7 @@ from hocket.errors import FileError
 from hocket.files.error_estimate import add_bands, read_estimate
 from hocket.files.plotting import save_figure
 from hocket.files.run_folder import REPORT, Run, open_run
+from hocket.model.code_loading import is_code_refused
 
 WRITERS: Mapping[str, Callable[..., None]] = {".csv": Run.to_csv, ".parquet": Run.to_parquet}
 """By the suffix of a file, how the rows of a run are written to it."""
@@ -92,7 +93,7 @@ def report(
     opened = open_run(run)
     target = output or (run if run.is_dir() else run.parent) / REPORT
     check_file(target)
-    write_report(opened, target)
+    write_report(opened, target, code=not is_code_refused())
     print_written(with_size(target))
     if show and not webbrowser.open(target.resolve().as_uri()):
         print_err("no browser could be opened")

@@ -14,7 +14,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from hocket.cli import options
-from hocket.cli.command_arguments import read_experiment
+from hocket.cli.command_arguments import looked_at, read_experiment
 from hocket.cli.fmu_page import fmu_page, is_fmu
 from hocket.cli.options import flag
 from hocket.cli.terminal import print_notes, print_out, titled_table
@@ -41,10 +41,11 @@ def describe(files: options.Files, connect: options.Connect = None) -> None:
     """
     from hocket.analysis.classification import UNKNOWN, classify
 
-    experiment = read_experiment(files, connect or ())
+    experiment = looked_at(read_experiment(files, connect or ()))
     rows = [{"term": term, "here": here} for term, here in classify(experiment.composite).items()]
     print_out(*titled_table(experiment.name, rows, None))
     print_out("", "only its author knows:", *(f"  {question}" for question in UNKNOWN))
+    print_notes(experiment.notes)
 
 
 def show(
@@ -60,7 +61,7 @@ def show(
     if is_fmu(file):
         print_out(*fmu_page(file, everything))
         return
-    experiment = read(file)
+    experiment = looked_at(read(file))
     if everything:
         what = f"`--all` is for an FMU, and `{file.name}` is not one"
         raise ScenarioError(what, str(file), "an FMU", "leave it out: all of a scenario is shown")

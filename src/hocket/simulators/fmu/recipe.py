@@ -21,6 +21,7 @@ import numpy as np
 from hocket.errors import Fault, ScenarioError, collect_faults, list_names, raise_faults, suggest_nearest
 from hocket.model.arguments import choice_faults, is_number, is_positive, set_fields
 from hocket.model.clock import Duration, format_duration
+from hocket.model.code_loading import permit_code
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Simulator
 from hocket.simulators.fmu.archive import unpack_archive
@@ -259,6 +260,7 @@ class Fmu(Recipe):
             return set(names)  # open() refuses it; until then the description is believed
 
     def open(self) -> Simulator:
+        permit_code(self.file.name, str(self.file), announced=False)
         name = "isolated" if self.is_isolated else "exchange" if self.exchange else "live"
         module = importlib.import_module(f"hocket.simulators.fmu.{name}")
         return cast("Simulator", module.open_simulator(self))

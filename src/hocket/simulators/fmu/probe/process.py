@@ -29,6 +29,7 @@ from typing import get_args
 
 from hocket.errors import HocketError, InternalError, SimulatorError
 from hocket.model.clock import format_duration
+from hocket.model.code_loading import permit_code
 from hocket.simulators.fmu.isolated import describe_signal
 from hocket.simulators.fmu.live import LOGGER
 from hocket.simulators.fmu.probe import execution_checks, response_checks
@@ -65,6 +66,7 @@ def probe(model: Fmu, *, here: bool = False) -> Probe:
     platform.
     """
     _ = model.binary
+    permit_code(model.file.name, str(model.file), announced=False)
     plain, names = remake_fmu(model, isolate=False), tuple(CHECKS)
     found = _run_checks(ProbeBench(plain), names) if here else _probe_in_process(plain, names)
     return Probe(str(model.file), tuple(found))
