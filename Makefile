@@ -9,7 +9,7 @@ NATIVE := CMakeLists.txt $(wildcard native/*/*)
 # Chromium comes while the core is built
 MAKEFLAGS += -j2
 
-.PHONY: demo test test-all lists mutants lint types browser wheel bench clean
+.PHONY: demo test test-all test-sanitized lists mutants lint types browser wheel bench clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/three_masses.py
@@ -22,6 +22,19 @@ test: $(STAMP) lint types browser
 
 test-all: $(STAMP) lint types browser
 	$(PYTEST)
+	$(MAKE) test-sanitized
+
+# the native core with the address and undefined-behaviour sanitizers, under the tests that exercise it most;
+# Python itself is not instrumented, so their runtime is preloaded; -S: the editable install stays out of the way
+SANITIZED := build/sanitized
+SITE = $(shell $(BIN)/python -c "import sysconfig; print(sysconfig.get_path('platlib'))")
+test-sanitized: $(STAMP)
+	rm -rf $(SANITIZED)
+	MAKEFLAGS= $(BIN)/python -m pip install --quiet --no-deps --target $(SANITIZED) -C cmake.define.HOCKET_SANITIZE=ON .
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 OPENBLAS_NUM_THREADS=1 PYTHONPATH=$(SANITIZED):$(SITE) \
+	  $(BIN)/python -S -m pytest -q -s -p no:cacheprovider tests/native tests/energy -m "not slow" \
+	  --deselect tests/native/test_loop.py::test_the_loop_allocates_nothing
 
 # what docs hold of the source: the schema of scenario files, a line about every module
 lists: $(STAMP)

@@ -11,6 +11,7 @@ def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Unpack FMUs where nobody else does."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOCKET_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("HOCKET_FIRST_CONTACT", "0")  # a process for every FMU; test_fmu_first_contact.py has it
         yield
 
 

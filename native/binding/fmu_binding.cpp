@@ -109,7 +109,11 @@ void bind_setup(nb::module_& module) {
 }
 
 std::shared_ptr<Fmu> load(int version, const std::string& library, const std::string& prefix,
-                          const Setup& setup) {
+                          Setup setup, std::string file) {
+    setup.file = std::move(file);
+    guard_process();
+    const Callee loading(setup.name.c_str(), setup.file.c_str());
+    ForeignCallScope scope("dlopen", setup.name.c_str());
     auto loaded = Library::load(library, prefix);
     if (version == 1) return make_fmu1(std::move(loaded), setup);
     if (version == 2) return make_fmu2(std::move(loaded), setup);
@@ -215,6 +219,7 @@ void bind_fmus(nb::module_& module) {
                  return self.set_text(port, {value.c_str(), value.size()});
              })
         .def_prop_ro("problem", &Fmu::problem)
+        .def_prop_ro("remedy", &Fmu::remedy)
         .def_prop_ro("reached", &Fmu::reached_time)
         .def_prop_ro("complaint", &Fmu::complaint)
         .def_prop_rw(
@@ -222,7 +227,8 @@ void bind_fmus(nb::module_& module) {
             [](Fmu& self, bool early) { self.setup.early = early; })
         .def_prop_ro("exchange", &Fmu::exchange, nb::rv_policy::reference_internal)
         .def_prop_ro("name", [](const Fmu& self) { return self.setup.name; });
-    module.def("fmu", &load, nb::kw_only(), "version"_a, "library"_a, "prefix"_a, "setup"_a);
+    module.def("fmu", &load, nb::kw_only(), "version"_a, "library"_a, "prefix"_a, "setup"_a,
+               "file"_a);
     module.def("take_log", [] {
         nb::list messages;
         for (const Message& m : take_log()) {

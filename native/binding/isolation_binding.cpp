@@ -109,6 +109,7 @@ void bind_client(nb::module_& module) {
         .def("reject", &Isolated::reject, nb::call_guard<nb::gil_scoped_release>())
         .def_prop_ro("payload_at", &Isolated::payload_at)
         .def_prop_ro("worded", &Isolated::has_words)
+        .def_rw("quiet", &Isolated::quiet)
         .def_prop_ro("end",
                      [](const Isolated& self) {
                          static const char* names[] = {"",     "exited",      "signalled", "vanished",

@@ -4,7 +4,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -15,6 +17,7 @@
 #include "binding/level_builder.hpp"
 #include "binding/operation_caster.hpp"
 #include "binding/python_simulator.hpp"
+#include "engine/crash_guard.hpp"
 #include "engine/projected.hpp"
 #include "engine/state_space.hpp"
 
@@ -199,14 +202,42 @@ void bind_rows(nb::module_& module) {
             },
             nb::kw_only(), "width"_a, "interval"_a)
         .def("__len__", &RowBuffer::count)
+        .def("append",
+             [](RowBuffer& self, const std::vector<double>& row) {
+                 if (static_cast<int>(row.size()) != self.width)
+                     throw std::invalid_argument("a row of another width");
+                 self.data.insert(self.data.end(), row.begin(), row.end());
+             })
+        // Rows, those taken included.
+        .def_prop_ro("size", [](const RowBuffer& self) { return self.size() / self.width; })
+        // The first so many rows stay, those taken included.
+        .def("truncate",
+             [](RowBuffer& self, std::int64_t count) {
+                 const std::int64_t size = count * self.width - self.taken;
+                 if (size < 0) throw std::invalid_argument("rows that were taken cannot be taken back");
+                 if (size < static_cast<std::int64_t>(self.data.size()))
+                     self.data.resize(static_cast<std::size_t>(size));
+             })
+        // The first so many rows are final.
+        .def("settle", [](RowBuffer& self, std::int64_t count) { self.final = count * self.width; })
         .def("take", [](RowBuffer& self) {
-            const std::size_t count = self.count(), width = static_cast<std::size_t>(self.width);
-            auto* data = new double[std::max<std::size_t>(self.data.size(), 1)];
-            std::copy(self.data.begin(), self.data.end(), data);
-            self.data.clear();
+            const std::size_t width = static_cast<std::size_t>(self.width);
+            const auto size = static_cast<std::size_t>((self.final < 0 ? self.size() : self.final) - self.taken);
+            const std::size_t count = size / width;
+            const auto end = self.data.begin() + static_cast<std::ptrdiff_t>(size);
+            auto* data = new double[std::max<std::size_t>(size, 1)];
+            std::copy(self.data.begin(), end, data);
+            self.data.erase(self.data.begin(), end);
+            self.taken += static_cast<std::int64_t>(size);
+            self.final = -1;
             nb::capsule owner(data, [](void* raw) noexcept { delete[] static_cast<double*>(raw); });
             return nb::ndarray<nb::numpy, double>(data, {count, width}, owner);
         });
+    nb::class_<RunGuard>(module, "RunGuard")
+        .def(nb::init<std::string, std::string>(), nb::kw_only(), "folder"_a, "facts"_a)
+        .def("set_facts", &RunGuard::set_facts, "before"_a, "after"_a)
+        .def("set_tables", &RunGuard::set_tables, "tables"_a)
+        .def("close", &RunGuard::close);
     using Kind = Column::Kind;
     nb::enum_<Kind>(module, "ColumnKind")
         .value("input", Kind::input)

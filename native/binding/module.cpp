@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
+#include <exception>
 #include <optional>
 #include <stdexcept>
 
@@ -53,14 +54,41 @@ class Engine {
             pool_ = std::make_unique<ThreadPool>(threads);
             level_->share(pool_.get(), always, level_->needs_python());
         }
+        watch_ = std::make_unique<Watch>(pool_.get());
+        if (pool_) pool_->watch = watch_.get();
+        level_->set_watch(watch_.get());
     }
 
-    // Runs up to `steps` steps; returns earlier when rows wait, or when `seconds` have passed.
-    std::int64_t run(std::int64_t steps, double seconds, std::size_t most_values) {
-        if (level_->needs_python()) return run_unlocked(steps, seconds, most_values);
-        nb::gil_scoped_release release;
-        return run_unlocked(steps, seconds, most_values);
+    // Runs up to `steps` steps; returns earlier when rows wait, or when `seconds` have passed. `attend` is
+    // called within a step that lasts longer, and says whether the run goes on.
+    std::int64_t run(std::int64_t steps, double seconds, std::size_t most_values, const nb::object& attend) {
+        std::exception_ptr raised;
+        if (!attend.is_none())
+            watch_->begin(seconds, [&](bool still) {
+                nb::gil_scoped_acquire acquire;
+                try {
+                    return nb::cast<bool>(attend(still));
+                } catch (...) {
+                    raised = std::current_exception();
+                    return false;
+                }
+            });
+        std::int64_t done = 0;
+        if (level_->needs_python()) {
+            done = run_unlocked(steps, seconds, most_values);
+        } else {
+            nb::gil_scoped_release release;
+            done = run_unlocked(steps, seconds, most_values);
+        }
+        if (raised) std::rethrow_exception(raised);
+        return done;
     }
+
+    // Whether the run was stopped, or failed, within a step.
+    bool within_step() const { return level_->state.under_way(); }
+
+    // Finds out which rows are final.
+    void settle_rows() { level_->settle_rows(nullptr, false); }
 
     std::optional<Failure> failure() const {
         const Failure& first = level_->state.failures.first();
@@ -117,13 +145,13 @@ class Engine {
         const auto begin = std::chrono::steady_clock::now();
         std::int64_t done = 0, look = 1, next_look = 1;
         while (done < steps) {
-            if (!level_->run_step()) return -1 - done;
-            if (++done < next_look) continue;
+            if (!level_->run_step()) return watch_->stopped() ? done : -1 - done;
+            if (++done < next_look && !watch_->due()) continue;
             for (const auto& rows : rows_)
                 if (rows->data.size() >= most_values) return done;
             const double took =
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-            if (took >= seconds) return done;
+            if (took >= seconds || watch_->due()) return done;
             // look at the clock about a thousand times per round, not at every step
             const double wanted = seconds / 1000.0 / std::max(took / static_cast<double>(done), 1e-9);
             look = std::max<std::int64_t>(
@@ -136,6 +164,7 @@ class Engine {
     std::shared_ptr<Level> level_;
     std::vector<std::shared_ptr<RowBuffer>> rows_;
     std::unique_ptr<ThreadPool> pool_;
+    std::unique_ptr<Watch> watch_;
 };
 
 void bind_failure(nb::module_& module) {
@@ -210,7 +239,9 @@ NB_MODULE(_native, module) {
     nb::class_<Engine>(module, "Engine")
         .def(nb::init<LevelBuilder&, std::vector<std::shared_ptr<RowBuffer>>, int, bool>(), nb::kw_only(),
              "level"_a, "rows"_a, "threads"_a, "always"_a)
-        .def("run", &Engine::run, "steps"_a, "seconds"_a, "most_values"_a)
+        .def("run", &Engine::run, "steps"_a, "seconds"_a, "most_values"_a, "attend"_a.none())
+        .def("settle_rows", &Engine::settle_rows)
+        .def_prop_ro("within_step", &Engine::within_step)
         .def("failure", &Engine::failure)
         .def("take_error", &Engine::take_error)
         .def("report", &Engine::report, "level"_a)

@@ -125,6 +125,12 @@ bool PythonSimulator::restore(Snapshot& from) {
     }
 }
 
+void PythonSimulator::settle_rows(const Snapshot* restorable, bool) {
+    if (micro_.is_none()) return;
+    const auto* state = restorable ? static_cast<const State*>(restorable->of_its_own.get()) : nullptr;
+    micro_.attr("settle")(state ? state->mark : nb::none());
+}
+
 namespace {
 
 bool wrong_size(Py_ssize_t have, int count) {

@@ -18,6 +18,7 @@ class PythonSimulator final : public Simulator {
     bool slope(std::int64_t tick, const double* u, double* dy) override;
     bool save(Snapshot& to) override;
     bool restore(Snapshot& from) override;
+    void settle_rows(const Snapshot* restorable, bool inside) override;
     bool needs_python() const override { return true; }
     Failure failure() const override { return failure_; }
 

@@ -123,23 +123,27 @@ bool Level::step(const Span& span, const double* polynomials) {
     if (control_.active()) return own_step(tick, count);
     if (whole) {
         for (std::int64_t start = tick; start < tick + count; start += length)
-            if (!own_step(start, length)) return false;
+            if (!go_on() || !own_step(start, length)) return false;
         return true;
     }
     return tick + count == state.now + length ? own_step(state.now, length) : true;
 }
 
 bool Level::own_step(std::int64_t tick, std::int64_t ticks) {
+    state.steps = (state.steps + 2) | 1;  // odd also after a step that failed
     state.now = tick;
     state.reached = tick + ticks;
     state.step.tick = tick;
     if (state.timed) state.step.t = state.clock.time(tick);
-    if (!run(step_program_)) return false;
+    if (!execute(step_program_)) return false;
     state.now = tick + ticks;
+    ++state.steps;
     return true;
 }
 
-bool Level::run(Program& program) {
+bool Level::run(Program& body) { return go_on() && execute(body); }
+
+bool Level::execute(Program& program) {
     for (Operation& operation : program)
         if (!std::visit([this](auto& each) { return execute(each); }, operation)) return false;
     return true;
@@ -250,6 +254,7 @@ bool Level::stays_here(int child) const {
 }
 
 void Level::add_last_rows() {
+    if (state.under_way()) return;  // levels inside, too, may yet be rolled back
     state.reached = state.now;
     recorder_.add_last(state.now);
     for (Level* level : levels_inside()) level->add_last_rows();
@@ -280,6 +285,23 @@ bool Level::slope(std::int64_t, const double*, double* dy) {
         dy[k] = o.gain != 1.0 ? o.gain * value + 0.0 : value;
     }
     return true;
+}
+
+void Level::settle_rows(const Snapshot* restorable, bool inside) {
+    if (!restorable && state.under_way()) restorable = control_.restorable();
+    if (restorable)
+        recorder_.settle(restorable->rows);
+    else  // a row is replaced when outputs are evaluated again at its time
+        recorder_.settle_all(inside && !state.under_way() && !output_program_.empty());
+    for (std::size_t number = 0; number < state.children.size(); ++number) {
+        const Snapshot* inner = restorable ? &restorable->inner[number] : rollback_.restorable(number);
+        state.slots[number].simulator->settle_rows(inner, inside || state.under_way());
+    }
+}
+
+void Level::set_watch(Watch* watch) {
+    state.watch = watch;
+    for (Slot& slot : state.slots) slot.simulator->set_watch(watch);
 }
 
 bool Level::forget_failure() {

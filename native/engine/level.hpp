@@ -21,6 +21,7 @@
 #include "engine/row_buffer.hpp"
 #include "engine/step_control.hpp"
 #include "engine/stepping.hpp"
+#include "engine/watch.hpp"
 
 namespace hocket {
 
@@ -47,6 +48,8 @@ class Level final : public Simulator, private ProgramRunner {
     std::int64_t shown_at(std::int64_t tick) const override { return std::min(tick, state.now); }
     bool save(Snapshot& to) override;
     bool restore(Snapshot& from) override;
+    void settle_rows(const Snapshot* restorable, bool inside) override;
+    void set_watch(Watch* watch) override;
     bool needs_python() const override { return python_; }
     bool foreign() const override { return foreign_; }
     bool checks_itself() const override { return true; }
@@ -83,7 +86,9 @@ class Level final : public Simulator, private ProgramRunner {
     void prepare(CloseAccountsOperation& operation) { ledger.sort(operation); }
     template <class Other> void prepare(Other&) {}
 
-    bool run(Program& program) override;
+    bool go_on() const { return !state.watch || state.watch->go_on(); }
+    bool run(Program& body) override;  // a part of a step, after a look whether to go on
+    bool execute(Program& program);
     // one for each kind: a kind without one does not compile
     bool execute(AdmitOperation& operation);
     bool execute(FeedOperation& operation);

@@ -3,8 +3,8 @@
 // Out: nothing of its own; the first failure among them
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -66,6 +66,8 @@ struct LevelState {
     std::int64_t now = 0;
     std::int64_t reached = 0;  // the tick that rows are recorded for
     Span step;                 // the one under way
+    std::int64_t steps = 0;    // odd within a step, and another number in each
+    Watch* watch = nullptr;    // looked at by every body
     bool timed = false;        // a child looks at seconds
     int iterating = 0;         // in a Repeat the newest samples stay when children are restored
     std::vector<Slot> slots;   // per child
@@ -77,6 +79,7 @@ struct LevelState {
     void add_child(std::shared_ptr<Simulator> simulator, int rows, int inputs, int outputs);
     void add_ring(int signal, int depth, bool sloped);
     int index(const Slot& slot) const { return static_cast<int>(&slot - slots.data()); }
+    bool under_way() const { return steps % 2 != 0; }  // a step has not ended, or never will
     double step_seconds() const { return clock.span(length); }
 
     // Keeps the first failure: what the simulator says, or else an output that is not a number; returns
@@ -90,7 +93,7 @@ struct LevelState {
         const Child& child = children[number];
         const double* polynomials = memory.u.data() + slot.u;
         if (!child.is_curved() || child.base == slot.tick) return polynomials;
-        std::memcpy(room, polynomials, sizeof(double) * child.coefficients());
+        std::copy(polynomials, polynomials + child.coefficients(), room);  // not memcpy: both may be null
         const double ds = clock.span(slot.tick - child.base);
         for (int j = 0; j < child.inputs; ++j) shift(room + j, child.rows, child.inputs, ds);
         return room;

@@ -13,6 +13,7 @@ bool Rollback::save(const std::vector<int>& children) {
         Saved& saved = saved_[number];
         if (!slot.simulator->save(saved.simulator)) return state_.fail(slot, Call::save);
         saved.tick = slot.tick;
+        saved.step = state_.steps;
         saved.shown = slot.simulator->shown_at(slot.tick);
         saved.y.assign(memory.y.begin() + slot.y, memory.y.begin() + slot.y + child.outputs);
         saved.rings.resize(child.rings.size());

@@ -21,8 +21,11 @@ struct RowBuffer {
     std::int64_t interval = 1;
     std::int64_t newest = -1;  // tick of the newest row
     std::vector<double> data;
+    std::int64_t taken = 0;   // values that were in it before
+    std::int64_t final = -1;  // values, those taken included, that no rollback reaches; below zero: all
 
     std::size_t count() const { return data.size() / static_cast<std::size_t>(width); }
+    std::int64_t size() const { return taken + static_cast<std::int64_t>(data.size()); }
 
     // Makes room for the row of a tick: that of the same tick is replaced.
     void begin(std::int64_t tick, double time) {
@@ -31,11 +34,11 @@ struct RowBuffer {
         data.push_back(time);
     }
     void save(Snapshot& to) const {
-        to.keep(static_cast<std::int64_t>(data.size()));
+        to.rows = size();
         to.keep(newest);
     }
     void restore(Snapshot& from) {
-        data.resize(static_cast<std::size_t>(from.take_count()));
+        data.resize(static_cast<std::size_t>(from.rows - taken));
         newest = from.take_count();
     }
 };
@@ -65,6 +68,15 @@ class RowRecorder {
     }
     void restore(Snapshot& from) {
         if (buffer_) buffer_->restore(from);
+    }
+    void settle(std::int64_t size) {
+        if (buffer_) buffer_->final = size;
+    }
+    // `but_newest`: its newest row may yet be replaced.
+    void settle_all(bool but_newest) {
+        if (!buffer_) return;
+        buffer_->final = buffer_->size();
+        if (but_newest && !buffer_->data.empty()) buffer_->final -= buffer_->width;
     }
 
   private:

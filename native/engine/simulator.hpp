@@ -16,6 +16,7 @@
 namespace hocket {
 
 struct Accounts;
+class Watch;
 
 class Simulator {
   public:
@@ -45,6 +46,10 @@ class Simulator {
     // Rollback, for those that can.
     virtual bool save(Snapshot& /*to*/) { return false; }
     virtual bool restore(Snapshot& /*from*/) { return false; }
+    // Which of its rows are final, so that they may be taken: those before the state that it may be rolled
+    // back to; none: all of them. `inside`: within a step of the level around it.
+    virtual void settle_rows(const Snapshot* /*restorable*/, bool /*inside*/) {}
+    virtual void set_watch(Watch* /*watch*/) {}  // to be looked at in a long step
     // The slow lane: texts are handed on as they are.
     virtual bool get_text(int /*port*/, std::string& /*value*/) { return false; }
     virtual bool set_text(int /*port*/, const std::string& /*value*/) { return false; }

@@ -40,6 +40,7 @@ class Snapshot {
     std::int64_t take_count() { return counts_[count_++]; }
     const std::vector<double>& numbers() const { return numbers_; }
 
+    std::int64_t rows = 0;             // how many values its rows had
     std::vector<Snapshot> inner;       // of the simulators inside
     std::shared_ptr<void> of_its_own;  // what only the simulator knows: the state of an FMU, a Python object
 

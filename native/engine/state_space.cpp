@@ -6,6 +6,7 @@
 
 #include "engine/dense.hpp"
 #include "engine/polynomial.hpp"
+#include "engine/watch.hpp"
 
 namespace hocket {
 
@@ -50,7 +51,7 @@ class StateSpace final : public Simulator {
         if (length_->count == 1 && !m.multistep && !micro_) [[likely]]
             advance(length_->maps, u);
         else
-            micro_steps(span.tick, u);
+            return micro_steps(span.tick, u);
         return true;
     }
 
@@ -86,6 +87,10 @@ class StateSpace final : public Simulator {
         if (micro_) micro_->rows->restore(from);
         return true;
     }
+    void settle_rows(const Snapshot* restorable, bool) override {
+        if (micro_) micro_->rows->final = restorable ? restorable->rows : micro_->rows->size();
+    }
+    void set_watch(Watch* watch) override { watch_ = watch; }
 
   private:
     void advance(const Maps& maps, const double* c) {
@@ -114,22 +119,25 @@ class StateSpace final : public Simulator {
         if (m.feeds_through) add(y, m.D.data(), u, m.outputs, m.inputs);
     }
 
-    void micro_steps(std::int64_t tick, const double* u) {
+    bool micro_steps(std::int64_t tick, const double* u) {
         const Linear& m = *model_;
         const Length& l = *length_;
         const std::size_t terms = static_cast<std::size_t>(m.rows) * m.inputs;
-        for (int k = 0; k < l.count; ++k) {
+        for (std::int64_t k = 0; k < l.count; ++k) {
+            if (watch_ && !watch_->go_on()) return false;
             const double* c = u;
             if (k > 0 && m.rows > 1) {
                 if (!moved_) moved_ = std::make_unique<double[]>(terms);
-                std::memcpy(moved_.get(), u, sizeof(double) * terms);
-                for (int j = 0; j < m.inputs; ++j) shift(moved_.get() + j, m.rows, m.inputs, k * l.length);
+                std::copy_n(u, terms, moved_.get());  // not memcpy: without inputs both are null
+                const double since = static_cast<double>(k) * l.length;
+                for (int j = 0; j < m.inputs; ++j) shift(moved_.get() + j, m.rows, m.inputs, since);
                 c = moved_.get();
             }
             advance(m.multistep && last_ != l.length ? l.first : l.maps, c);
             last_ = l.length;
-            if (micro_) keep(tick, u, k + 1 == l.count ? l.h : (k + 1) * l.length);
+            if (micro_) keep(tick, u, k + 1 == l.count ? l.h : static_cast<double>(k + 1) * l.length);
         }
+        return true;
     }
 
     void keep(std::int64_t tick, const double* u, double end) {
@@ -152,6 +160,7 @@ class StateSpace final : public Simulator {
     std::vector<double> z_;
     double last_;  // the newest micro step; 0: there was none
     std::unique_ptr<MicroRows> micro_;
+    Watch* watch_ = nullptr;
     std::unique_ptr<double[]> moved_;  // polynomials seen from a micro step
     std::unique_ptr<std::vector<double>> rate_;
 };

@@ -19,7 +19,7 @@ struct Maps {
 // A step of some length: so many micro steps.
 struct Length {
     std::int64_t ticks = 0;
-    int count = 1;
+    std::int64_t count = 1;
     double h = 0.0;
     double length = 0.0;  // of a micro step
     Maps maps;

@@ -34,7 +34,10 @@ bool StepControl::adapt(AdaptOperation& operation) {
     while (state_.now < end) {
         const std::int64_t start = state_.now, left = end - start;
         std::int64_t span = std::min(controller.wanted, left);
-        if (controller.rejects && !level_.save(controller.start)) return false;
+        if (controller.rejects) {
+            if (!level_.save(controller.start)) return false;
+            saved_in_ = state_.steps;
+        }
         double ratio = 0.0;
         if (!try_step(operation, start, span, ratio)) return false;
         while (ratio > 1.0 && (controller.rejects || controller.estimate == Estimate::orders)) {

@@ -21,6 +21,11 @@ class StepControl {
     bool active() const { return controller_ != nullptr; }
     bool adapt(AdaptOperation& operation);
 
+    // The state that the level may be rolled back to; none: the step under way stays as it is.
+    const Snapshot* restorable() const {
+        return controller_ && saved_in_ == state_.steps ? &controller_->start : nullptr;
+    }
+
     const StepCounts& counts() const { return counts_; }
     void save(Snapshot& to) const {
         if (controller_) controller_->save(to);
@@ -44,6 +49,7 @@ class StepControl {
     EnergyLedger& ledger_;
     std::shared_ptr<StepSizeController> controller_;  // none: the level is not adaptive
     StepCounts counts_;
+    std::int64_t saved_in_ = -1;  // the step of the level in which its start was saved
 };
 
 }  // namespace hocket

@@ -1,8 +1,11 @@
 #include "engine/thread_pool.hpp"
 
+#include <chrono>
 #include <system_error>
 
+#include "engine/crash_guard.hpp"
 #include "engine/spin.hpp"
+#include "engine/watch.hpp"
 
 namespace hocket {
 
@@ -10,6 +13,7 @@ namespace {
 
 // Work comes every few microseconds while a run lasts: waiting begins with spinning.
 constexpr int spins = 4000;
+constexpr std::chrono::milliseconds patience{50};  // until others stand still
 
 }  // namespace
 
@@ -50,14 +54,38 @@ bool ThreadPool::run(void (*task)(void*, int), void* context) {
         } else {
             std::this_thread::yield();
             if (idle) idle();
+            if (watch) watch->go_on();
         }
     }
     busy_.store(false, std::memory_order_release);
     return true;
 }
 
+bool ThreadPool::hold() {
+    held_ = true;
+    const auto until = std::chrono::steady_clock::now() + patience;
+    while (parked_ < left_) {
+        if (std::chrono::steady_clock::now() > until) return false;
+        std::this_thread::yield();
+    }
+    return true;
+}
+
+void ThreadPool::release() {
+    held_ = false;
+    while (parked_ > 0) std::this_thread::yield();
+}
+
+void ThreadPool::park() {
+    if (!held_) return;
+    ++parked_;
+    while (held_) std::this_thread::yield();
+    --parked_;
+}
+
 void ThreadPool::work(int number) {
     unsigned seen = 0;
+    guard_thread();
     for (;;) {
         for (int spin = 0; round_.load(std::memory_order_acquire) == seen && spin < spins; ++spin)
             spin_pause();

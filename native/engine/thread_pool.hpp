@@ -11,6 +11,8 @@
 
 namespace hocket {
 
+class Watch;
+
 class ThreadPool {
   public:
     explicit ThreadPool(int threads);
@@ -22,6 +24,13 @@ class ThreadPool {
     // Runs task(0) here and the others on the workers; false if the pool is busy (a level inside a level).
     bool run(void (*task)(void*, int), void* context);
 
+    // While others work: lets them stand still at their next look; false: one of them does not come to it.
+    bool hold();
+    void release();  // lets them go on
+    void park();     // stands still while held; called by workers
+
+    Watch* watch = nullptr;  // looked at by the caller of run(), while it waits for the others
+
   private:
     void work(int number);
 
@@ -29,6 +38,8 @@ class ThreadPool {
     std::atomic<bool> ending_{false};
     std::atomic<unsigned> round_{0};
     std::atomic<int> left_{0};
+    std::atomic<bool> held_{false};
+    std::atomic<int> parked_{0};
     void (*task_)(void*, int) = nullptr;
     void* context_ = nullptr;
     std::mutex mutex_;

@@ -54,8 +54,21 @@ struct Callbacks1 {
     void (*release)(void*);
     void (*step_finished)(Instance, Status);
 };
+struct ExchangeCallbacks1 {
+    Logger1 logger;
+    void* (*allocate)(std::size_t, std::size_t);
+    void (*release)(void*);
+};
 using Instantiate1 = Instance(Text name, Text guid, Text location, Text mime, double timeout,
                               Boolean1 visible, Boolean1 interactive, Callbacks1, Boolean1 logging);
+using InstantiateExchange1 = Instance(Text name, Text guid, ExchangeCallbacks1, Boolean1 logging);
+struct EventInfo1 {
+    Boolean1 converged, references_changed, states_changed, terminates, next_defined;
+    double next;
+};
+using InitialiseExchange1 = Status(Instance, Boolean1 tolerant, double tolerance, EventInfo1*);
+using EventUpdate1 = Status(Instance, Boolean1 intermediate_results, EventInfo1*);
+using CompletedStep1 = Status(Instance, Boolean1* event);
 using Initialise1 = Status(Instance, double start, Boolean1 stops, double stop);
 using Step1 = Status(Instance, double t, double h, Boolean1 fresh);
 using GetRealStatus = Status(Instance, StatusKind, double*);

@@ -27,6 +27,10 @@ bool differ(double a, double b) {
            !(std::isnan(a) && std::isnan(b));
 }
 
+const char* const otherwise =
+    "let it be started again instead: `hk.Replay(fmu)`, or `replay = true` in a file; or take an algorithm "
+    "that does not roll back. `hocket probe` tries its state out";
+
 std::string written(double value) {
     char text[32];
     std::snprintf(text, sizeof text, "%.12g", value);
@@ -36,7 +40,7 @@ std::string written(double value) {
 }  // namespace
 
 Fmu::Fmu(std::shared_ptr<Library> library, Setup given)
-    : setup(std::move(given)), library_(std::move(library)) {
+    : setup(std::move(given)), library_(std::move(library)), callee_(setup.name.c_str(), setup.file.c_str()) {
     straight_in_ = straight(setup.set, setup.inputs);
     straight_out_ = straight(setup.get, setup.outputs);
     known_.assign(setup.inputs, std::nan(""));
@@ -72,10 +76,11 @@ void Fmu::warm_up() {
 
 // problems
 
-bool Fmu::wrong(std::string what) {
+bool Fmu::wrong(std::string what, std::string remedy) {
     hot_.quick = false;
     spoke_ = false;
     problem_ = std::move(what);
+    remedy_ = std::move(remedy);
     failure_ = {};
     failure_.kind = Failure::Kind::reported;
     return false;
@@ -113,13 +118,15 @@ bool Fmu::instantiate() {
     close();
     forget_complaints(setup.name);
     problem_.clear();
+    remedy_.clear();
     failure_ = {};
     newest_ = nullptr;
     next_event_ = never;
     forget();
     std::fill(known_.begin(), known_.end(), std::nan(""));
     ++life_;
-    instance_ = create();
+    guard_thread();
+    callee_.handle = instance_ = create();
     if (!instance_) {
         wrong("it cannot be instantiated");
         spoke_ = true;
@@ -170,14 +177,14 @@ void Fmu::close() {
     hot_.quick = false;
     if (!instance_) return;
     if (phase_ != Phase::lost) {
-        for (auto* states : {&lent_, &spare_})
-            for (fmi::State& state : *states) free_state(&state);
+        for (Saved* saved : lent_) free_state(&saved->state);
+        for (fmi::State& state : spare_) free_state(&state);
         if (phase_ == Phase::stepping) terminate();
         if (phase_ != Phase::lost) destroy();
     }
     lent_.clear();
     spare_.clear();
-    instance_ = nullptr;
+    callee_.handle = instance_ = nullptr;
     phase_ = Phase::none;
 }
 
@@ -227,7 +234,12 @@ bool Fmu::step(const Span& span, const double* u) {
 
 Fmu::Reach Fmu::move(double t, double h, const double* u, double* reached) {
     if (exchange_) return exchange_->advance(t, h, u) ? Reach::whole : Reach::failed;
-    return set_inputs(u) ? advance(t, h, u, reached) : Reach::failed;
+    if (!set_inputs(u)) return Reach::failed;
+    const Reach reach = advance(t, h, u, reached);
+    // inputs that moved during the step are where the FMU left them
+    for (int place = setup.inputs; place < rows_ * setup.inputs; ++place)
+        if (u[place] != 0.0) known_[place % setup.inputs] = std::nan("");
+    return reach;
 }
 
 bool Fmu::try_step(double t, double h, const double* u) {
@@ -239,15 +251,15 @@ bool Fmu::try_step(double t, double h, const double* u) {
         return false;
     }
     if (!trial()) return true;
-    Saved& saved = *newest_;
+    TrialStep& made = *newest_->trial;
     newest_ = nullptr;
-    saved.stepped = true;
-    saved.t = t;
-    saved.h = h;
-    saved.rows = rows_;
-    saved.u.assign(u, u + static_cast<std::size_t>(rows_) * setup.inputs);
-    saved.y.resize(setup.outputs);
-    return get_groups(saved.y.data());
+    made.made = true;
+    made.t = t;
+    made.h = h;
+    made.rows = rows_;
+    made.u.assign(u, u + static_cast<std::size_t>(rows_) * setup.inputs);
+    made.after.resize(setup.outputs);
+    return get_groups(made.after.data());
 }
 
 bool Fmu::output(std::int64_t tick, const double* u, double* y) {
@@ -285,35 +297,78 @@ bool Fmu::save(Saved& saved) {
     }
     saved.life = life_;
     const bool got = good(get_state(&saved.state), "getting the FMU state");
-    if (saved.state) lent_.push_back(saved.state);
+    if (saved.state) lent_.push_back(&saved);
     if (!got) return false;
+    if (!saved.state)
+        return wrong(
+            "it says that it can save its state, but hands out none: the call returns OK and the state is NULL",
+            otherwise);
     saved.known = known_;
     saved.next_event = next_event_;
     if (exchange_) exchange_->keep(saved.solution);
-    saved.stepped = false;
-    newest_ = trusted_ ? nullptr : &saved;
-    return true;
+    saved.time = std::nan("");
+    newest_ = nullptr;
+    if (proven_ && restores_ + 1 < check_at_) return true;
+    if (trials_.empty()) trials_.push_back(std::make_unique<TrialStep>());
+    saved.trial = std::move(trials_.back());
+    trials_.pop_back();
+    saved.trial->made = false;
+    saved.trial->before.resize(setup.outputs);
+    newest_ = &saved;
+    return get_groups(saved.trial->before.data());
+}
+
+bool Fmu::is_final(double t, double h) {
+    const double least = 1e-9 * std::max(std::fabs(t), h);
+    bool final = true;
+    for (Saved* saved : lent_) {
+        if (std::isnan(saved->time)) saved->time = t;
+        final = final && saved->time > t - least;
+    }
+    return final;
 }
 
 bool Fmu::restore(Saved& saved) {
-    if (saved.life != life_ || std::find(lent_.begin(), lent_.end(), saved.state) == lent_.end())
+    if (saved.life != life_ || std::find(lent_.begin(), lent_.end(), &saved) == lent_.end())
         return wrong("the state was saved before its last start, and is gone");
     if (!recall(saved)) return false;
-    if (trusted_ || !saved.stepped) return true;
-    std::vector<double> again(saved.y.size());
-    double reached = saved.t;
-    std::swap(rows_, saved.rows);
-    const Reach reach = move(saved.t, saved.h, saved.u.data(), &reached);
-    std::swap(rows_, saved.rows);
-    if (reach != Reach::whole || !get_groups(again.data())) return false;
-    for (std::size_t k = 0; k < again.size(); ++k)
-        if (differ(again[k], saved.y[k]))
-            return wrong("it says that it can save and restore its state, but the same step from t = " +
-                         written(saved.t) + " s ended at " + written(saved.y[k]) + " before and at " +
-                         written(again[k]) + " after the state was restored, output number " +
-                         std::to_string(k + 1));
-    trusted_ = true;
+    // as long as nothing moved a rewind that does nothing cannot be told from one that works
+    const bool due = ++restores_ >= check_at_, made = saved.trial && saved.trial->made;
+    const bool moved = made && saved.trial->moved();
+    if (!made || !(due || (moved && !proven_))) return true;
+    if (!repeat(*saved.trial)) return false;
+    check_at_ = 2 * restores_;
+    proven_ = proven_ || moved;
     return recall(saved);
+}
+
+// The first step from a state that was just restored, made again: it must end as it did.
+bool Fmu::repeat(TrialStep& step) {
+    const std::string claim = "it says that it can save and restore its state, but ";
+    const std::string same = "the same step from t = " + written(step.t) + " s ";
+    std::vector<double> restored(step.after.size()), again(step.after.size());
+    double reached = step.t;
+    if (!get_groups(restored.data())) return false;
+    std::swap(rows_, step.rows);
+    const Reach reach = move(step.t, step.h, step.u.data(), &reached);
+    std::swap(rows_, step.rows);
+    if (reach == Reach::early)
+        return wrong(claim + same + "was whole before and stops at " + written(reached) +
+                         " s after the state was restored",
+                     otherwise);
+    if (reach == Reach::failed || !get_groups(again.data())) return false;
+    for (std::size_t k = 0; k < again.size(); ++k) {
+        if (!differ(again[k], step.after[k])) continue;
+        const std::string number = "output number " + std::to_string(k + 1);
+        const std::string ends = same + "ended at " + written(step.after[k]) + " before and at " +
+                                 written(again[k]) + " after the state was restored";
+        if (step.moved() && restored == step.after)
+            return wrong(claim + "restoring does nothing, " + number + " stays at " + written(restored[k]) +
+                             ": " + ends,
+                         otherwise);
+        return wrong(claim + ends + ", " + number, otherwise);
+    }
+    return true;
 }
 
 bool Fmu::recall(Saved& saved) {
@@ -323,14 +378,16 @@ bool Fmu::recall(Saved& saved) {
     next_event_ = saved.next_event;
     forget();
     if (exchange_) exchange_->recall(saved.solution);
-    newest_ = trusted_ || saved.stepped ? nullptr : &saved;
+    newest_ = saved.trial && !saved.trial->made ? &saved : nullptr;
     return true;
 }
 
 void Fmu::release(Saved& saved) {
     if (newest_ == &saved) newest_ = nullptr;
-    const auto found = std::find(lent_.begin(), lent_.end(), saved.state);
-    if (!saved.state || saved.life != life_ || found == lent_.end()) return;  // freed with its instance
+    if (saved.trial && trials_.size() < 4) trials_.push_back(std::move(saved.trial));
+    saved.trial.reset();
+    const auto found = std::find(lent_.begin(), lent_.end(), &saved);
+    if (saved.life != life_ || found == lent_.end()) return;  // freed with its instance
     lent_.erase(found);
     if (spare_.size() < 4)
         spare_.push_back(saved.state);

@@ -44,7 +44,7 @@ struct ExchangeSetup;
 class Exchange;
 
 struct Setup {
-    std::string name, token, resources;
+    std::string name, token, resources, file;
     bool logging = false;
     bool events = false;         // FMI 3: event mode is used
     bool early = false;          // its level handles steps that end early
@@ -62,6 +62,15 @@ struct Setup {
 
 // Who goes on from where: the FMU's own state, and what hocket knows beside it.
 class Saved;
+
+// The first step from a state: its inputs, the outputs before and after it.
+struct TrialStep {
+    bool made = false;
+    int rows = 1;
+    double t = 0.0, h = 0.0;
+    std::vector<double> u, before, after;
+    bool moved() const { return after != before; }
+};
 
 class Fmu : public Simulator {
   public:
@@ -115,6 +124,7 @@ class Fmu : public Simulator {
     bool get_text(int port, std::string& value) override;
 
     const std::string& problem() const { return problem_; }
+    const std::string& remedy() const { return remedy_; }  // of the problem, where one is known
     // What it said itself, if the last failure was its own.
     std::string complaint() const { return spoke_ ? complaints(setup.name) : ""; }
     double reached_time() const { return failure_.value; }
@@ -154,15 +164,17 @@ class Fmu : public Simulator {
     virtual void forget() {}  // what was set before: it went back
 
     bool good(fmi::Status status, const char* function);
-    bool wrong(std::string what);
+    bool wrong(std::string what, std::string remedy = "");
     bool report_failure(Call call, std::int64_t tick, std::int64_t ticks = 0);
     template <class F, class... Arguments> bool call(const Function<F>& function, Arguments... arguments) {
         if (!function) [[unlikely]]
             return wrong(std::string("its binary has no function ") + function.name);
-        return good(function.call(instance_, arguments...), function.name);
+        return good(function(instance_, arguments...), function.name);
     }
     void note_stop(double reached);  // the step ended there
     bool trial() const { return newest_ != nullptr; }
+    // noSetFMUStatePriorToCurrentPoint for a step from t: no state of an earlier time is kept.
+    bool is_final(double t, double h);
     bool set_groups(const double* u);
     bool get_groups(double* y);
     bool finite(const double* y);
@@ -190,6 +202,7 @@ class Fmu : public Simulator {
     void warm_up();  // after a step the long way: is the short way open?
 
     std::shared_ptr<Library> library_;
+    Callee callee_;  // for the last words, should it end the process
     fmi::Instance instance_ = nullptr;
     Phase phase_ = Phase::none;
     bool at_once_ = false;  // FMI 1: no initialisation mode, outputs come after it only
@@ -198,24 +211,27 @@ class Fmu : public Simulator {
     std::vector<double> known_;  // the inputs that are set
     double next_event_ = never;  // that it has told of (FMI 3)
     Failure failure_;
-    std::string problem_;
+    std::string problem_, remedy_;
     bool spoke_ = false;  // the problem is a status that it returned
     std::vector<double> room_;
-    std::vector<fmi::State> lent_;  // states in use: while there are any, it may have to go back
+    std::vector<Saved*> lent_;  // states in use: it may have to go back to any of them
     std::unique_ptr<Exchange> exchange_;
 
   private:
     bool try_step(double t, double h, const double* u);
     bool recall(Saved& saved);
+    bool repeat(TrialStep& step);
     Reach move(double t, double h, const double* u, double* reached);
     Saved* newest_ = nullptr;        // whose next step is still to be noted
-    bool trusted_ = false;           // a rewind was seen to be true
+    std::int64_t restores_ = 0, check_at_ = 1;  // the number of the rewind that is tried out next
+    bool proven_ = false;                       // a rewind was tried out after something had moved
     int life_ = 0;                   // counts the instances: a state is of one of them
     std::vector<fmi::State> spare_;  // states to be used again
+    std::vector<std::unique_ptr<TrialStep>> trials_;  // the same for those
 };
 
-// A state, and the first step made from it: the first rewind is not believed, that step is made again and
-// must end alike.
+// A state, and the first step made from it. Rewinds are not believed: that step is made again and must end
+// alike, in the first rewind, in the first after outputs moved, and in every one that doubles their number.
 class Saved {
   public:
     explicit Saved(std::shared_ptr<Fmu> fmu) : fmu(std::move(fmu)) {}
@@ -228,10 +244,8 @@ class Saved {
     std::vector<double> known;
     double next_event = never;
     std::vector<double> solution;  // model exchange: where the integration stands
-    bool stepped = false;
-    int rows = 1;
-    double t = 0.0, h = 0.0;
-    std::vector<double> u, y;
+    double time = std::numeric_limits<double>::quiet_NaN();  // of the state: where the next step begins
+    std::unique_ptr<TrialStep> trial;  // where the rewind may be tried out
 };
 
 std::shared_ptr<Fmu> make_fmu1(std::shared_ptr<Library> library, Setup setup);

@@ -1,5 +1,6 @@
-// FMI 1.0, co-simulation: no initialisation mode, no state to save.
+// FMI 1.0: no initialisation mode, no state to save. A binary is for co-simulation or for model exchange.
 #include "fmu/fmu_classic.hpp"
+#include "fmu/model_exchange.hpp"
 
 namespace hocket {
 
@@ -9,13 +10,21 @@ using namespace fmi;
 
 class Fmu1 final : public Classic<Boolean1> {
   public:
-    Fmu1(std::shared_ptr<Library> library, Setup setup) : Classic(std::move(library), std::move(setup)) {
+    Fmu1(std::shared_ptr<Library> library, Setup given) : Classic(std::move(library), std::move(given)) {
         const Library& lib = *library_;
-        lib.need(instantiate_, "fmiInstantiateSlave");
-        lib.need(initialise_, "fmiInitializeSlave");
-        lib.need(terminate_, "fmiTerminateSlave");
-        lib.need(free_, "fmiFreeSlaveInstance");
-        lib.need(step_, "fmiDoStep");
+        if (setup.exchange) {
+            lib.need(instantiate_exchange_, "fmiInstantiateModel");
+            lib.need(terminate_, "fmiTerminate");
+            lib.need(free_, "fmiFreeModelInstance");
+            lib.need(set_time_, "fmiSetTime");
+            integrate(1);
+        } else {
+            lib.need(instantiate_, "fmiInstantiateSlave");
+            lib.need(initialise_, "fmiInitializeSlave");
+            lib.need(terminate_, "fmiTerminateSlave");
+            lib.need(free_, "fmiFreeSlaveInstance");
+            lib.need(step_, "fmiDoStep");
+        }
         lib.need(set_real_, "fmiSetReal");
         lib.need(get_real_, "fmiGetReal");
         lib.find(set_integer_, "fmiSetInteger");
@@ -35,20 +44,26 @@ class Fmu1 final : public Classic<Boolean1> {
 
   private:
     Instance create() override {
+        if (setup.exchange) {
+            const ExchangeCallbacks1 callbacks{log_variadic, std::calloc, std::free};
+            return instantiate_exchange_(setup.name.c_str(), setup.token.c_str(), callbacks, setup.logging);
+        }
         const Callbacks1 callbacks{log_variadic, std::calloc, std::free, nullptr};
-        return instantiate_.call(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(),
+        return instantiate_(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(),
                                  "application/x-fmu-sharedlibrary", 0.0, 0, 0, callbacks, setup.logging);
     }
-    void destroy() override { free_.call(instance_); }
+    void destroy() override { free_(instance_); }
+    bool set_up() override { return !setup.exchange || call(set_time_, experiment_.t); }
     bool enter_initialisation() override { return true; }
     bool leave_initialisation() override {
+        if (exchange_) return exchange_->initialise();
         return call(initialise_, experiment_.t, experiment_.stops, experiment_.stop);
     }
     void terminate() override { call(terminate_); }
 
     Reach advance(double t, double h, const double* u, double* reached) override {
         if (!set_derivatives(u)) return Reach::failed;
-        const Status status = step_.call(instance_, t, h, 1);
+        const Status status = step_(instance_, t, h, 1);
         return status <= warning ? Reach::whole : (*reached = t, judge_end(status, step_.name, reached));
     }
     Status get_state(State*) override { return error; }
@@ -56,6 +71,8 @@ class Fmu1 final : public Classic<Boolean1> {
     Status free_state(State*) override { return ok; }
 
     Function<Instantiate1> instantiate_;
+    Function<InstantiateExchange1> instantiate_exchange_;
+    Function<SetTime> set_time_;
     Function<Initialise1> initialise_;
     Function<Simple> terminate_;
     Function<Free> free_;

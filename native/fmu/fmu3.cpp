@@ -131,15 +131,15 @@ class Fmu3 final : public Fmu {
             log({name, status, category ? category : "", message ? message : ""});
         };
         if (setup.exchange)
-            return instantiate_exchange_.call(setup.name.c_str(), setup.token.c_str(),
+            return instantiate_exchange_(setup.name.c_str(), setup.token.c_str(),
                                               setup.resources.c_str(), false, setup.logging, this, logger);
         const bool curves = !intermediate_.empty();
-        return instantiate_.call(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(), false,
+        return instantiate_(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(), false,
                                  setup.logging, setup.events, setup.events || setup.early,
                                  curves ? intermediate_.data() : nullptr, intermediate_.size(), this, logger,
                                  curves ? update : nullptr);
     }
-    void destroy() override { free_.call(instance_); }
+    void destroy() override { free_(instance_); }
     bool enter_initialisation() override {
         const Experiment& run = experiment_;
         return call(enter_, run.tolerant, run.tolerance, run.t, run.stops, run.stop);
@@ -201,7 +201,7 @@ class Fmu3 final : public Fmu {
             bool events = false, terminates = false, early = false;
             double at = to;
             const Status status =
-                step_.call(instance_, from, length, lent_.empty(), &events, &terminates, &early, &at);
+                step_(instance_, from, length, is_final(from, h), &events, &terminates, &early, &at);
             if (status > warning) [[unlikely]] {
                 *reached = from;
                 return status == discard ? Reach::early : (good(status, step_.name), Reach::failed);
@@ -317,9 +317,9 @@ class Fmu3 final : public Fmu {
         return call(get_derivatives_, group.references.data(), group.references.size(), orders_.data(),
                     values, group.places.size());
     }
-    Status get_state(State* state) override { return get_state_.call(instance_, state); }
-    Status set_state(State state) override { return set_state_.call(instance_, state); }
-    Status free_state(State* state) override { return free_state_.call(instance_, state); }
+    Status get_state(State* state) override { return get_state_(instance_, state); }
+    Status set_state(State state) override { return set_state_(instance_, state); }
+    Status free_state(State* state) override { return free_state_(instance_, state); }
 
     Accesses values_;
     Function<InstantiateCs3> instantiate_;

@@ -20,7 +20,7 @@ template <class Boolean> class Classic : public Fmu {
             return Reach::failed;
         }
         if (status != fmi::discard) return good(status, function), Reach::failed;
-        if (real_status_) real_status_.call(instance_, fmi::last_successful_time, reached);
+        if (real_status_) real_status_(instance_, fmi::last_successful_time, reached);
         return Reach::early;
     }
 

@@ -9,13 +9,20 @@
 #include <stdexcept>
 #include <string>
 
+#include "engine/crash_guard.hpp"
+
 namespace hocket {
 
-// A function, or none, and its name for those who must say so.
+// A function, or none, and its name for those who must say so, also when it ends the process.
 template <class F> struct Function {
     F* call = nullptr;
     const char* name = "";
     explicit operator bool() const { return call != nullptr; }
+    template <class Handle, class... Arguments>
+    auto operator()(Handle handle, Arguments... arguments) const {
+        ForeignCallScope scope(name, handle);
+        return call(handle, arguments...);
+    }
 };
 
 // A library without a function that FMI demands.

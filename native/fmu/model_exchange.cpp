@@ -10,7 +10,8 @@ namespace hocket {
 
 namespace {
 
-constexpr int rounds = 1000;  // of event iteration, before it is given up
+constexpr int rounds = 1000;      // of event iteration, before it is given up
+constexpr int looks_at_most = 8;  // at outputs, before and after rates are read
 
 }  // namespace
 
@@ -25,6 +26,13 @@ bool Exchange::succeeds(fmi::Status status, const char* function) {
 }
 
 // the life
+
+bool Exchange::initialise() {
+    const Fmu::Experiment& run = fmu_.experiment_;
+    told_.emplace();
+    return succeeds(calls_.initialise(fmu_.instance_, run.tolerant, run.tolerance, *told_),
+                    calls_.initialise_name());
+}
 
 bool Exchange::begin() {
     states_ = setup_.states;
@@ -43,7 +51,9 @@ bool Exchange::begin() {
     above_.assign(indicators_, 0);
     texts_.clear();
     past_length_ = 0.0;
-    rated_ = false;
+    rated_ = with_rates_ = false;
+    read_ = Read::nothing;
+    looks_ = looks_at_most;
     time_ = std::nan("");
     floor_ = -never;
     if (!settle()) return false;
@@ -85,8 +95,9 @@ bool Exchange::settle() {
     Events events;
     bool changed = false;
     for (int round = 0; round == 0 || events.again; ++round) {
-        events = {};
-        if (!succeeds(calls_.update(fmu_.instance_, events), calls_.update_name())) return false;
+        events = told_.value_or(Events{});
+        if (!told_ && !succeeds(calls_.update(fmu_.instance_, events), calls_.update_name())) return false;
+        told_.reset();
         if (events.terminates) return fmu_.wrong("it asks to end the simulation");
         if (round == rounds)
             return fmu_.wrong(std::string("its events do not settle: ") + calls_.update_name() +
@@ -102,12 +113,12 @@ bool Exchange::settle() {
     }
     sided_ = false;
     rated_ = false;
-    return succeeds(calls_.enter_continuous);
+    return !calls_.enter_continuous || succeeds(calls_.enter_continuous);
 }
 
 bool Exchange::enter_events() {
     if (!std::isnan(time_)) floor_ = time_;
-    return succeeds(calls_.enter_events);
+    return !calls_.enter_events || succeeds(calls_.enter_events);
 }
 
 bool Exchange::jump(const double* u) {
@@ -178,8 +189,23 @@ bool Exchange::put_states(const double* x) {
     if (std::equal(placed_.begin(), placed_.end(), x)) return true;
     const bool good = succeeds(calls_.set_states, x, states_);
     std::copy(x, x + states_, placed_.begin());
+    read_ = Read::nothing;
     if (!good) placed_[0] = std::nan("");
     return good;
+}
+
+// FMUs that remember what they computed may take outputs for computed when rates were read, and rates when outputs
+// were: between them states are set anew, by way of numbers beside them for those that compare.
+bool Exchange::turn_to(Read kind) {
+    if (states_ > 0 && read_ != Read::nothing && read_ != kind) {
+        beside_.assign(placed_.begin(), placed_.end());
+        for (double& value : beside_) value = std::nextafter(value, INFINITY);
+        if (!succeeds(calls_.set_states, beside_.data(), states_) ||
+            !succeeds(calls_.set_states, placed_.data(), states_))
+            return false;
+    }
+    read_ = kind;
+    return true;
 }
 
 bool Exchange::stand(double s, const double* x) {
@@ -194,7 +220,7 @@ bool Exchange::stand(double s, const double* x) {
 }
 
 bool Exchange::indicate(std::vector<double>& z) {
-    return indicators_ == 0 || succeeds(calls_.get_indicators, z.data(), indicators_);
+    return indicators_ == 0 || (turn_to(Read::rates) && succeeds(calls_.get_indicators, z.data(), indicators_));
 }
 
 // Whether an indicator has left its side of zero; FMI counts zero as below.
@@ -223,7 +249,7 @@ bool Exchange::enter(double t, int rows, const double* u) {
 }
 
 bool Exchange::rates(double s, const double* x, double* dx) {
-    if (!stand(s, x)) return false;
+    if (!stand(s, x) || !turn_to(Read::rates)) return false;
     return states_ == 0 || succeeds(calls_.get_rates, dx, states_);
 }
 
@@ -261,7 +287,7 @@ bool Exchange::accept(double s, const double* x, bool& event) {
     if (!stand(s, x_.data())) return false;
     if (!setup_.completed_step) return true;
     bool terminates = false;
-    if (!succeeds(calls_.complete_step(fmu_.instance_, !fmu_.can_save(), event, terminates),
+    if (!succeeds(calls_.complete_step(fmu_.instance_, fmu_.lent_.empty(), event, terminates),
                   calls_.complete_step_name()))
         return false;
     return !terminates || fmu_.wrong("it asks to end the simulation");
@@ -272,25 +298,73 @@ void Exchange::leave() { settled_ = fmu_.known_; }
 // outputs
 
 bool Exchange::evaluate(const double* u, double* y) {
+    bool moved = false;
     if (fmu_.setup.feeds_through) {
+        moved = !std::equal(fmu_.known_.begin(), fmu_.known_.end(), u);
         if (!put_inputs(u)) return false;
         // the others take effect at an event
         if (!std::equal(fmu_.known_.begin(), fmu_.known_.end(), u) && !jump(u)) return false;
     }
-    return fmu_.get_groups(y);
+    if (moved && states_ > 0) placed_[0] = std::nan("");
+    if (!put_states(x_.data()) || !turn_to(Read::outputs)) return false;
+    if (!with_rates_ && looks_ == 0) return fmu_.get_groups(y);
+    return read_outputs(y);
 }
 
+// The outputs, twice: some FMUs compute them only where rates are read. That is looked for a few times.
+bool Exchange::read_outputs(double* y) {
+    if (!fmu_.get_groups(y)) return false;
+    if (states_ == 0) return true;
+    outputs_.assign(y, y + fmu_.setup.outputs);
+    if (!succeeds(calls_.get_rates, right_.data(), states_) || !fmu_.get_groups(y)) return false;
+    read_ = Read::outputs;
+    if (looks_ > 0) --looks_;
+    if (!std::equal(outputs_.begin(), outputs_.end(), y)) with_rates_ = true;
+    return true;
+}
+
+// Time, states and moving inputs are set whatever was set before, each by way of a number beside it: FMUs that
+// remember what they computed forget it at a set, some only where the number differs.
+bool Exchange::place(const double* x, const double* u) {
+    const auto beside = [](double value) { return double(std::nextafterf(float(value), INFINITY)); };
+    const std::vector<Group>& moving = setup_.all_move ? fmu_.setup.set : setup_.moving;
+    const double now = std::isnan(time_) ? fmu_.experiment_.t : time_;
+    double past = std::nextafter(now, INFINITY);
+    if (defined_ && past >= next_) past = now;
+    for (const bool there : {false, true}) {
+        if (!succeeds(calls_.set_time, there ? now : past)) return false;
+        placed_.assign(x, x + states_);
+        room_.assign(u, u + fmu_.setup.inputs);
+        if (!there) {
+            std::transform(placed_.begin(), placed_.end(), placed_.begin(), beside);
+            for (const Group& group : moving)
+                if (group.type <= Type::float32)
+                    for (int place : group.places) room_[place] = beside(room_[place]);
+        }
+        for (const Group& group : moving) {
+            if (!fmu_.set_group(group, room_.data())) return false;
+            for (int place : group.places) fmu_.known_[place] = room_[place];
+        }
+        if (states_ > 0 && !succeeds(calls_.set_states, placed_.data(), states_)) return false;
+    }
+    return true;
+}
+
+// Rates are read first after a set, and so are outputs: some FMUs compute what they are asked for, and take the
+// rest for computed.
 bool Exchange::probe(const double* x, const double* u, double* dx, double* y) {
-    if (!put_states(x) || (fmu_.setup.inputs > 0 && !put_inputs(u))) return false;
-    if (states_ > 0 && !succeeds(calls_.get_rates, dx, states_)) return false;
-    return fmu_.get_groups(y);
+    if (!place(x, u) || (states_ > 0 && !succeeds(calls_.get_rates, dx, states_))) return false;
+    return place(x, u) && read_outputs(y);
 }
 
 bool Exchange::directional(const std::vector<fmi::Reference>& unknowns,
                            const std::vector<fmi::Reference>& knowns, const std::vector<double>& seed,
                            std::vector<double>& result) {
-    return succeeds(calls_.directional(fmu_.instance_, unknowns, knowns, seed, result),
-                    calls_.directional_name());
+    const fmi::Status status = calls_.directional(fmu_.instance_, unknowns, knowns, seed, result);
+    // an FMU that does not give them is not ended by that
+    if (status == fmi::discard || status == fmi::error)
+        return fmu_.wrong(std::string(calls_.directional_name()) + " failed");
+    return succeeds(status, calls_.directional_name());
 }
 
 bool Exchange::nominals(double* values) {

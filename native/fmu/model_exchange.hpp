@@ -32,6 +32,8 @@ class Exchange {
   public:
     Exchange(Fmu& fmu, const Library& library, int version);
 
+    // FMI 1: initialisation ends; what it tells of events is settled by begin()
+    bool initialise();
     // after initialisation: events settled, continuous-time mode
     bool begin();
     // the outputs under these inputs, which may be others than those of the last step
@@ -55,7 +57,7 @@ class Exchange {
     void leave();
     double due(double end) const;  // when a time event is due, if not after the end; else infinity
 
-    // outputs and rates at the present time; the inputs stay as they are set
+    // outputs and rates at the present time, none of them stale; the inputs stay as they are set
     bool probe(const double* x, const double* u, double* dx, double* y);
     bool directional(const std::vector<fmi::Reference>& unknowns, const std::vector<fmi::Reference>& knowns,
                      const std::vector<double>& seed, std::vector<double>& result);
@@ -72,7 +74,7 @@ class Exchange {
     bool succeeds(fmi::Status status, const char* function);
     template <class F, class... Arguments>
     bool succeeds(const Function<F>& function, Arguments... arguments) {
-        return succeeds(function.call(fmu_.instance_, arguments...), function.name);
+        return succeeds(function(fmu_.instance_, arguments...), function.name);
     }
     bool settle();
     bool enter_events();
@@ -82,6 +84,8 @@ class Exchange {
     bool put_time(double time);
     bool put_inputs(const double* u);
     bool put_states(const double* x);
+    bool place(const double* x, const double* u);
+    bool read_outputs(double* y);
     bool stand(double s, const double* x);
     bool indicate(std::vector<double>& z);
     bool beyond(const std::vector<double>& z) const;
@@ -108,7 +112,8 @@ class Exchange {
     std::vector<double> x_;
     double floor_ = 0.0;  // the last event: time does not go back behind it
     bool defined_ = false;
-    double next_ = 0.0;  // the next time event
+    double next_ = 0.0;          // the next time event
+    std::optional<Events> told_;  // by initialisation (FMI 1): the first round of event iteration
 
     bool sided_ = false;  // the sides are known
     std::vector<char> above_;
@@ -118,7 +123,11 @@ class Exchange {
     double past_length_ = 0.0;         // 0: there is none
     bool rated_ = false;               // rate_ is that of the present state
     std::vector<double> next_x_, far_x_, stage_, rates_, matrix_, right_, moved_, tried_;
-    std::vector<double> room_, low_z_, high_z_;
+    enum class Read { nothing, rates, outputs } read_ = Read::nothing;  // since states were set
+    bool turn_to(Read kind);
+    bool with_rates_ = false;  // outputs are computed where rates are read
+    int looks_ = 0;            // until it is known whether they are
+    std::vector<double> room_, low_z_, high_z_, outputs_, beside_;
     std::vector<std::optional<std::string>> texts_;
 };
 

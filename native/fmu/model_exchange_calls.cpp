@@ -4,7 +4,29 @@ namespace hocket {
 
 using namespace fmi;
 
+namespace {
+
+// New references mean new states.
+Events read_events(const EventInfo1& info) {
+    return {info.converged == 0, info.terminates != 0,   info.references_changed != 0,
+            info.states_changed != 0 || info.references_changed != 0, info.next_defined != 0, info.next};
+}
+
+}  // namespace
+
 ExchangeCalls::ExchangeCalls(const Library& library, int version) {
+    if (version == 1) {
+        library.need(set_time, "fmiSetTime");
+        library.need(set_states, "fmiSetContinuousStates");
+        library.need(get_states, "fmiGetContinuousStates");
+        library.need(get_rates, "fmiGetDerivatives");
+        library.need(get_indicators, "fmiGetEventIndicators");
+        library.need(get_nominals, "fmiGetNominalContinuousStates");
+        library.need(initialise1_, "fmiInitialize");
+        library.need(update1_, "fmiEventUpdate");
+        library.need(completed1_, "fmiCompletedIntegratorStep");
+        return;
+    }
     if (version == 2) {
         library.need(set_time, "fmi2SetTime");
         library.need(set_states, "fmi2SetContinuousStates");
@@ -34,21 +56,40 @@ ExchangeCalls::ExchangeCalls(const Library& library, int version) {
     library.find(directional3_, "fmi3GetDirectionalDerivative");
 }
 
+Status ExchangeCalls::initialise(Instance instance, bool tolerant, double tolerance, Events& events) const {
+    EventInfo1 info{};
+    const Status status = initialise1_(instance, tolerant, tolerance, &info);
+    events = read_events(info);
+    return status;
+}
+
 Status ExchangeCalls::update(Instance instance, Events& events) const {
+    if (update1_) {
+        EventInfo1 info{};
+        const Status status = update1_(instance, 0, &info);
+        events = read_events(info);
+        return status;
+    }
     if (update3_)
-        return update3_.call(instance, &events.again, &events.terminates, &events.nominals_changed,
+        return update3_(instance, &events.again, &events.terminates, &events.nominals_changed,
                              &events.states_changed, &events.defined, &events.next);
     EventInfo2 info{};
-    const Status status = update2_.call(instance, &info);
+    const Status status = update2_(instance, &info);
     events = {info.again != 0,          info.terminates != 0,   info.nominals_changed != 0,
               info.states_changed != 0, info.next_defined != 0, info.next};
     return status;
 }
 
 Status ExchangeCalls::complete_step(Instance instance, bool no_return, bool& event, bool& terminates) const {
-    if (completed3_) return completed3_.call(instance, no_return, &event, &terminates);
+    if (completed1_) {
+        Boolean1 wanted = 0;
+        const Status status = completed1_(instance, &wanted);
+        event = wanted != 0;
+        return status;
+    }
+    if (completed3_) return completed3_(instance, no_return, &event, &terminates);
     int wanted = 0, ends = 0;
-    const Status status = completed2_.call(instance, no_return, &wanted, &ends);
+    const Status status = completed2_(instance, no_return, &wanted, &ends);
     event = wanted != 0;
     terminates = ends != 0;
     return status;
@@ -58,9 +99,9 @@ Status ExchangeCalls::directional(Instance instance, const std::vector<Reference
                                   const std::vector<Reference>& knowns, const std::vector<double>& seed,
                                   std::vector<double>& result) const {
     if (directional3_)
-        return directional3_.call(instance, unknowns.data(), unknowns.size(), knowns.data(), knowns.size(),
+        return directional3_(instance, unknowns.data(), unknowns.size(), knowns.data(), knowns.size(),
                                   seed.data(), seed.size(), result.data(), result.size());
-    return directional2_.call(instance, unknowns.data(), unknowns.size(), knowns.data(), knowns.size(),
+    return directional2_(instance, unknowns.data(), unknowns.size(), knowns.data(), knowns.size(),
                               seed.data(), result.data());
 }
 

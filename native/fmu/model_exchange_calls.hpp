@@ -1,4 +1,4 @@
-// The functions that model exchange adds; FMI 2 and 3 differ in their names and in how they answer.
+// The functions that model exchange adds; the versions differ in their names and in how they answer.
 // In:  the library of an FMU, and its version
 // Out: the functions, with the names that errors tell
 #pragma once
@@ -23,23 +23,33 @@ class ExchangeCalls {
     Function<fmi::SetTime> set_time;
     Function<fmi::SetNumbers> set_states;
     Function<fmi::GetNumbers> get_states, get_rates, get_indicators, get_nominals;
-    Function<fmi::Simple> enter_events, enter_continuous;
+    Function<fmi::Simple> enter_events, enter_continuous;    // FMI 1 has no modes
     Function<fmi::GetCount> count_states, count_indicators;  // FMI 3 only
 
+    // FMI 1: initialisation ends, and tells what an event tells.
+    fmi::Status initialise(fmi::Instance instance, bool tolerant, double tolerance, Events& events) const;
     fmi::Status update(fmi::Instance instance, Events& events) const;
     fmi::Status complete_step(fmi::Instance instance, bool no_return, bool& event, bool& terminates) const;
     // How the unknowns change along the seed, a number for each value of the knowns.
     fmi::Status directional(fmi::Instance instance, const std::vector<fmi::Reference>& unknowns,
                             const std::vector<fmi::Reference>& knowns, const std::vector<double>& seed,
                             std::vector<double>& result) const;
-    const char* update_name() const { return update3_ ? update3_.name : update2_.name; }
-    const char* complete_step_name() const { return completed3_ ? completed3_.name : completed2_.name; }
+    const char* initialise_name() const { return initialise1_.name; }
+    const char* update_name() const { return name_of(update1_, update2_, update3_); }
+    const char* complete_step_name() const { return name_of(completed1_, completed2_, completed3_); }
     const char* directional_name() const { return directional3_ ? directional3_.name : directional2_.name; }
     bool has_directional() const { return directional2_ || directional3_; }
 
   private:
+    template <class F1, class F2, class F3>
+    static const char* name_of(const Function<F1>& one, const Function<F2>& two, const Function<F3>& three) {
+        return one ? one.name : two ? two.name : three.name;
+    }
+    Function<fmi::InitialiseExchange1> initialise1_;
+    Function<fmi::EventUpdate1> update1_;
     Function<fmi::NewDiscreteStates2> update2_;
     Function<fmi::UpdateDiscrete3> update3_;
+    Function<fmi::CompletedStep1> completed1_;
     Function<fmi::CompletedStep2> completed2_;
     Function<fmi::CompletedStep3> completed3_;
     Function<fmi::Directional2> directional2_;

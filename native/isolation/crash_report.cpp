@@ -1,26 +1,21 @@
 #include "isolation/crash_report.hpp"
 
+#include "engine/crash_guard.hpp"
+
 #ifdef HOCKET_POSIX
 
-#include <dlfcn.h>
 #include <signal.h>
 #include <unistd.h>
-#include <unwind.h>
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 namespace hocket {
 
 namespace {
-
-constexpr int kept = 128;  // the outermost frames: what a level has called is among them
-constexpr int deepest = 1 << 20;
-constexpr std::size_t stack_size = 1 << 17;
 
 Channel* noted_in = nullptr;
 ProcessId parent_process = 0;
@@ -30,39 +25,11 @@ int where_signal() { return SIGRTMAX - 5; }
 int parent_signal() { return SIGRTMAX - 6; }
 #endif
 
-struct Frames {
-    void* addresses[kept];
-    int count = 0;
-};
-
-_Unwind_Reason_Code visit_frame(_Unwind_Context* context, void* raw) {
-    auto& frames = *static_cast<Frames*>(raw);
-    frames.addresses[frames.count % kept] = reinterpret_cast<void*>(_Unwind_GetIP(context));
-    return ++frames.count < deepest ? _URC_NO_REASON : _URC_END_OF_STACK;
-}
-
-// fmi2DoStep, fmi3DoStep, or name_fmiDoStep of FMI 1; null for any other.
-const char* fmi_function(const char* name) {
-    if (std::strncmp(name, "fmi", 3) == 0) return name;
-    const char* found = name[0] == '_' ? nullptr : std::strstr(name, "_fmi");
-    return found ? found + 1 : nullptr;
-}
-
-// Not all of this is meant for signal handlers: if it fails, the process ends a little less informatively.
 void note() {
     if (!noted_in || noted_in->noted.load()) return;
-    static Frames frames;
-    frames.count = 0;
-    _Unwind_Backtrace(visit_frame, &frames);
-    for (int k = frames.count - 1; k >= 0 && k >= frames.count - kept; --k) {
-        Dl_info info;
-        const auto address = static_cast<char*>(frames.addresses[k % kept]) - 1;  // inside the call
-        if (!dladdr(address, &info) || !info.dli_sname) continue;
-        if (const char* name = fmi_function(info.dli_sname)) {
-            std::strncpy(noted_in->function, name, sizeof noted_in->function - 1);
-            break;
-        }
-    }
+    if (const char* name = find_foreign_call().function)
+        for (std::size_t k = 0; k < sizeof noted_in->function - 1 && name[k]; ++k)
+            noted_in->function[k] = name[k];
     noted_in->noted.store(1);
 }
 
@@ -97,12 +64,8 @@ void watch_crashes(Channel* channel, ProcessId parent) {
     noted_in = channel;
     parent_process = parent;
     signal(SIGINT, SIG_IGN);
-    stack_t stack{};
-    stack.ss_sp = std::malloc(stack_size);  // a stack that has overflown cannot be used
-    stack.ss_size = stack_size;
-    if (stack.ss_sp) sigaltstack(&stack, nullptr);
-    Frames warm;  // the first call loads what it needs
-    _Unwind_Backtrace(visit_frame, &warm);
+    leave_process_alone();
+    guard_thread();
     for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS})
         handle(number, on_crash, SA_RESETHAND | SA_ONSTACK);
 #ifdef __GLIBC__

@@ -170,7 +170,7 @@ bool Isolated::listen() {
         const Memory::Heard heard = memory_.hear(message, until);
         if (heard != Memory::Heard::message) return heard == Memory::Heard::nothing;
         if (message.status > 0) said_ = message.text;
-        log(std::move(message));
+        if (!quiet) log(std::move(message));
     }
 }
 

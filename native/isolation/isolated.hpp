@@ -22,6 +22,7 @@ class Isolated final : public Simulator {
     Isolated& operator=(const Isolated&) = delete;
 
     bool put(const std::string& payload) { return memory_.put(payload); }
+    bool quiet = false;  // what it logs is for nobody but its last words
     void attach(ProcessId process);
     void detach();  // it is gone, and reaped
 

@@ -358,7 +358,29 @@ class RowBuffer:
 
     def __init__(self, *, width: int, interval: int) -> None: ...
     def __len__(self) -> int: ...
-    def take(self) -> _Floats: ...
+    def append(self, row: Sequence[float], /) -> None: ...
+    @property
+    def size(self) -> int:
+        """Rows, those taken included."""
+
+    def truncate(self, count: int, /) -> None:
+        """Let the first so many rows stay, those taken included."""
+
+    def settle(self, count: int, /) -> None:
+        """Take the first so many rows as final, those taken included; until then all are."""
+
+    def take(self) -> _Floats:
+        """Return the rows that are final, and forget them."""
+
+class RunGuard:
+    """A run under way: what is written of it should the process crash, or end inside an FMU."""
+
+    def __init__(self, *, folder: str, facts: str) -> None: ...
+    def set_facts(self, before: str, after: str) -> None:
+        """Set the text of run.json but for the words that say how it ended."""
+    def set_tables(self, tables: Sequence[tuple[str, Sequence[RowBuffer]]]) -> None:
+        """Set the files that the rows go to, and where they wait, the oldest first."""
+    def close(self) -> None: ...
 
 class ColumnKind(Enum):
     input = ...
@@ -499,8 +521,15 @@ class LevelReport:
 
 class Engine:
     def __init__(self, *, level: Level, rows: Sequence[RowBuffer], threads: int, always: bool) -> None: ...
-    def run(self, steps: int, seconds: float, most_values: int) -> int:
+    def run(self, steps: int, seconds: float, most_values: int, attend: Callable[[bool], bool] | None) -> int:
         """Return how many steps were made; below zero: the next one failed."""
+
+    def settle_rows(self) -> None:
+        """Find out which rows are final: a RowBuffer hands out no others."""
+
+    @property
+    def within_step(self) -> bool:
+        """Whether it was stopped, or failed, within a step."""
 
     def failure(self) -> Failure | None: ...
     def take_error(self) -> BaseException | None: ...
@@ -569,6 +598,9 @@ class Fmu(Simulator):
     def can_save(self) -> bool: ...
     @property
     def problem(self) -> str: ...
+    @property
+    def remedy(self) -> str:
+        """What helps against the problem, where that is known."""
     @property
     def reached(self) -> float: ...
     @property
@@ -676,7 +708,7 @@ class FmuSetup:
     @property
     def texts_out(self) -> list[TextVariable]: ...
 
-def fmu(*, version: int, library: str, prefix: str, setup: FmuSetup) -> Fmu: ...
+def fmu(*, version: int, library: str, prefix: str, setup: FmuSetup, file: str) -> Fmu: ...
 def take_log() -> list[tuple[str, int, str, str]]:
     """Return what FMUs said since: instance, status, category, text."""
 
@@ -685,6 +717,7 @@ def take_log() -> list[tuple[str, int, str, str]]:
 class Isolated(Simulator):
     """The side that asks; None and False: the process is gone, or what it says is in the payload."""
 
+    quiet: bool
     def __init__(self, fd: int, inputs: int, outputs: int, limit: float, /) -> None: ...
     @staticmethod
     def needed(inputs: int, outputs: int, payload: int, /) -> int: ...

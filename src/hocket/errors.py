@@ -165,10 +165,10 @@ def collect_faults(faults: list[Fault], level: str = "") -> Iterator[None]:
         faults += [fault.within(level) for fault in error.faults]
 
 
-def suggest_nearest(name: str, names: Iterable[str], listing: bool = True) -> str:
+def suggest_nearest(name: object, names: Iterable[str], listing: bool = True) -> str:
     """Return `did you mean ...?` with the nearest name; where none is near, a list of them or nothing."""
     known = list(names)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.6)
     if close:
         return f"did you mean `{close[0]}`?"
     return f"one of {list_names(known, 8)}" if known and listing else ""

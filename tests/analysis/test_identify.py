@@ -334,7 +334,7 @@ def test_an_integer_that_moves_is_refused_and_an_input_that_jumps_is_left_out():
     assert counting.refused == "`count` is not a real and jumps, which no linear model does"
     (leaf,) = linearise(alone(hk.Python(Counting, count=False))).leaves
     assert leaf.how == "identified"
-    assert leaf.notes == ("discrete inputs, no pulse response: `mode`",)
+    assert leaf.notes == ("inputs that are not real, no pulse response: `mode`",)
 
 
 def test_one_that_fails_when_tried_is_refused_with_its_words():

@@ -1,5 +1,6 @@
 """FMUs and SSPs on the command line, as somebody meets them who has just been sent one."""
 
+import math
 import os
 import re
 import shlex
@@ -285,7 +286,7 @@ def test_the_page_of_one_that_does_not_run_here(here):
     build("lag", 2, folder=here / "other", platform="win64")
     build("clocked", 3, folder=here / "other")
     page = good("show", "other/lag.fmu")
-    assert "no: the FMU has no binary for this platform; there are binaries for `win64`" in page
+    assert "no: the FMU has no binary for this platform; it is for Windows only" in page
     assert "no: it has clocks, which hocket does not tick: `tick`" in good("show", "other/clocked.fmu")
 
 
@@ -525,3 +526,15 @@ def test_the_page_about_fmus_is_true(here):
     for command in commands:
         good(*shlex.split(command.replace("\\\n", "")))
     assert hocket.open_run("runs/first-second-001").final("second.x") == names["run"].final("second.x")
+
+
+def test_fmi_1_model_exchange_in_every_verb(here, tmp_path):
+    build("oscillator", 1, folder=tmp_path, interfaces=["me"])
+    assert "states          2, which FMI 1 does not name" in good("show", "oscillator.fmu")
+    assert "all that it declares is true" in good("probe", "oscillator.fmu")
+    good("run", "oscillator.fmu", "--step", "10ms", "--isolate", "--set", "w=3")
+    run = hocket.open_run("runs/oscillator-001")
+    assert run["oscillator.x"].values[-1] == pytest.approx(math.cos(3.0), abs=1e-5)
+    assert re.search(r"0\.318 ", good("check", "oscillator.fmu"))  # 2 rad/s in Hz
+    table = good("sweep", "oscillator.fmu", "--vary", "w=1,2", "--record", "x", "--csv", "table.csv")
+    assert "w" in table

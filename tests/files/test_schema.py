@@ -162,7 +162,7 @@ def test_words(family: Any) -> None:
         ('"state-space"', '"state space"'),
         ('type = "gain"\ngain = 2', 'type = "gain"'),
         ('file = "axle.toml"', 'file = "axle.toml"\nstep = 1'),
-        ('step = "2.5 ms"', ""),
+        ('step = "2.5 ms"', 'step = "fast"'),
         ("models.spring = { type", "models.spring = { kind"),
         ('"axle.y"\n', "3\n"),
         ("degree = 3", "degree = 1.5"),

@@ -556,8 +556,8 @@ def test_the_smallest_step_counts_though_names_repeat(tmp_path):
         (
             "0.0003",
             "1",
-            Fraction(1, 1112),
-            "1/1112 s, a multiple of the 0.3 ms that `a` steps by inside, shortened to divide the run",
+            Fraction(9, 10000),
+            "0.9 ms, a multiple of the 0.3 ms that `a` steps by inside",
         ),
     ],
 )

@@ -52,7 +52,10 @@ def build(
     file = overrides.pop("file", f"{name}.fmu")
     resources = overrides.pop("resources", {"about.txt": f"{name}: {model.options['description']}\n"})
     xml = overrides.pop("xml", None)
-    chosen = ("cs",) if version == 1 else tuple(interfaces or model.options.get("interfaces", ("cs",)))
+    chosen = tuple(interfaces or model.options.get("interfaces", ("cs",)))
+    if version == 1:  # an archive is for one of them
+        chosen = chosen[:1]
+        defines += ("MODEL_EXCHANGE",) * (chosen == ("me",))
     text = xml if isinstance(xml, str) else describe(model, chosen, overrides)
     if callable(xml):
         text = xml(text)

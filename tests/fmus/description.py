@@ -125,7 +125,10 @@ def _limits(v: Variable) -> dict[str, str]:
 
 def _description_1(model: Model, interfaces: tuple[str, ...]) -> ET.Element:
     root = _root(model, fmiVersion="1.0", modelIdentifier=model.name, guid=model.token)
-    root.attrib |= {"numberOfContinuousStates": "0", "numberOfEventIndicators": "0"}
+    exchange = interfaces == ("me",)
+    counts = len(model.states) * exchange, len(model.indicators) * exchange
+    names = ("numberOfContinuousStates", "numberOfEventIndicators")
+    root.attrib |= {name: str(count) for name, count in zip(names, counts, strict=True)}
     _units(root, model)
     _types(root, model)
     ET.SubElement(root, "DefaultExperiment", startTime="0", stopTime="1")
@@ -147,6 +150,8 @@ def _description_1(model: Model, interfaces: tuple[str, ...]) -> ET.Element:
             for name in v.options["from"]:
                 if model[name].causality == "input":
                     ET.SubElement(dependency, "Name").text = name
+    if exchange:
+        return root
     stand_alone = ET.SubElement(ET.SubElement(root, "Implementation"), "CoSimulation_StandAlone")
     capabilities = ET.SubElement(stand_alone, "Capabilities")
     for capability in model.capabilities:

@@ -28,6 +28,8 @@ HOOK void evaluate(Model *) {}
 HOOK int step(Model *m, double h) { return rk4(m, h, 1), OK; }
 HOOK bool event(Model *) { return false; }
 HOOK double next_event(Model *) { return INFINITY; }
+HOOK bool unsettled(Model *) { return false; }
+HOOK bool ends(Model *) { return false; }
 HOOK bool completed(Model *) { return false; }
 HOOK void configure(Model *) {}
 HOOK double partial(Model *, unsigned, unsigned) { return 0; }
@@ -133,10 +135,53 @@ static void refresh(Model *m) {
     m->fresh = TABLE.float64.count;
 }
 
+/* How other tools remember what they have computed, as seen in model exchange:
+   RATES_ALONE       reading rates (or indicators) computes these alone, and all else counts as fresh
+   OUTPUTS_ALONE     reading anything else leaves the rates as they were, and they count as fresh
+   OUTPUTS_WITH_RATES  outputs are computed where rates are read, and at events
+   OUTPUTS_AT_STEPS  outputs are computed at completed steps and at events
+   SETS_COMPARE      what is set to the value that it has makes nothing stale
+   STATES_RENEW      only states that are set make anything stale */
+#if defined RATES_ALONE || defined OUTPUTS_ALONE || defined OUTPUTS_AT_STEPS
+__attribute__((unused))
+static void refresh_part(Model *m, bool rates) {
+    unsigned count = TABLE.float64.count - TABLE.stored;
+    double *computed = m->float64 + TABLE.stored, before[count + 1];
+    bool chosen[count + 1];
+    memcpy(before, computed, count * sizeof *before);
+    memset(chosen, !rates, sizeof chosen);
+    for (unsigned i = 0; i < TABLE.states; i++)
+        chosen[TABLE.derivative[i] - TABLE.stored] = rates;
+    for (unsigned i = 0; i < TABLE.indicators; i++)
+        if (TABLE.indicator[i] >= TABLE.stored)
+            chosen[TABLE.indicator[i] - TABLE.stored] = rates;
+    refresh(m);
+    for (unsigned i = 0; i < count; i++)
+        if (!chosen[i])
+            computed[i] = before[i];
+}
+#endif
+
+/* What is read is brought up to date first. */
+__attribute__((noinline))
+static void refresh_outputs(Model *m) {
+#if defined OUTPUTS_WITH_RATES || defined OUTPUTS_AT_STEPS
+    if (m->base)
+        return;
+#endif
+#ifdef OUTPUTS_ALONE
+    if (m->base) {
+        refresh_part(m, false);
+        return;
+    }
+#endif
+    refresh(m);
+}
+
 static inline int get_float64(Model *m, References references, size_t n, double *values) {
     for (size_t k = 0; k < n; k++) {
         if (references[k] >= m->fresh) {
-            refresh(m);
+            refresh_outputs(m);
             if (references[k] >= TABLE.float64.count)
                 return complain(m, __func__, "there is no variable", references[k]);
         }
@@ -145,14 +190,74 @@ static inline int get_float64(Model *m, References references, size_t n, double 
     return OK;
 }
 
+/* Rates and indicators of model exchange. */
+__attribute__((unused))
+static int get_rates(Model *m, References references, size_t n, double *values) {
+    if (m->fresh != TABLE.float64.count) {
+#if defined RATES_ALONE || defined OUTPUTS_AT_STEPS
+        refresh_part(m, true);
+#else
+        refresh(m);
+#endif
+    }
+    for (size_t k = 0; k < n; k++)
+        values[k] = m->float64[references[k]];
+    return OK;
+}
+
 static inline int set_float64(Model *m, References references, size_t n, const double *values) {
+    bool changed = false;
     for (size_t k = 0; k < n; k++) {
         if (references[k] >= TABLE.float64.count)
             return complain(m, __func__, "there is no variable", references[k]);
+        changed = changed || m->float64[references[k]] != values[k];
         m->float64[references[k]] = values[k];
     }
+    (void)changed;
+#ifdef SETS_COMPARE
+    if (m->base && !changed)
+        return OK;
+#endif
+#ifdef STATES_RENEW
+    if (m->base)
+        return OK;
+#endif
     m->fresh = m->base;
     return OK;
+}
+
+__attribute__((unused))
+static int set_states(Model *m, const double *x) {
+    int status = set_float64(m, TABLE.state, TABLE.states, x);
+#ifdef STATES_RENEW
+    m->fresh = m->base;
+#endif
+    return status;
+}
+
+__attribute__((unused))
+static int set_time(Model *m, double t) {
+    bool changed = m->time != t;
+    m->time = t;
+#ifdef SETS_COMPARE
+    if (!changed)
+        return OK;
+#endif
+#ifndef STATES_RENEW
+    m->fresh = m->base;
+#endif
+    (void)changed;
+    return OK;
+}
+
+/* Events end, and steps of a solver are completed. */
+__attribute__((unused))
+static void renew(Model *m, bool event) {
+    if (event)
+        m->fresh = m->base;
+#if defined OUTPUTS_WITH_RATES || defined OUTPUTS_AT_STEPS
+    refresh(m);
+#endif
 }
 
 static inline bool outside(unsigned reference, Kind kind) { return reference - kind.offset >= kind.count; }
@@ -187,6 +292,7 @@ static void release(Model *m) {
     free(m);
 }
 
+__attribute__((unused))
 static int reset(Model *m) {
     Host host = m->host;
     destroy(m);
@@ -202,7 +308,11 @@ static int settled(Model *m) {
 }
 
 __attribute__((unused))
-static int save(const Model *m, Model **state) {
+static int save(Model *m, Model **state) {
+    m->host.saved = true;
+#ifdef NULL_STATE
+    return OK;
+#endif
     if (!*state)
         *state = malloc(TABLE.size);
     memcpy(*state, m, TABLE.size);
@@ -212,13 +322,31 @@ static int save(const Model *m, Model **state) {
 
 __attribute__((unused))
 static int restore(Model *m, const Model *state) {
+#ifdef RESTORE_DOES_NOTHING
+    return OK;
+#elif defined FORGETS_LATE
+    if (m->time > 0.55)
+        return OK;
+#endif
     Host host = m->host;
     memcpy(m, state, TABLE.size);
     m->host = host;
     return OK;
 }
 
+/* Whether a step does nothing: once a state was saved, always or only if that may still be restored. */
+static inline bool stands_still(const Model *m, bool final) {
+#if defined FREEZES_AFTER_SAVE
+    return (void)final, m->host.saved;
+#elif defined FREEZES_WHILE_SAVED
+    return m->host.saved && !final;
+#else
+    return (void)m, (void)final, false;
+#endif
+}
+
 /* The derivative of an output that is a state; the only order known is the first. */
+__attribute__((unused))
 static int output_derivatives(Model *m, References references, size_t n, const int32_t *orders, double *values) {
     for (size_t k = 0; k < n; k++) {
         unsigned i = 0;
@@ -235,6 +363,7 @@ static int output_derivatives(Model *m, References references, size_t n, const i
 #if FMI < 3
 static inline double (*rates(Model *m))[4] { return (double (*)[4])((char *)m + TABLE.rates_at); }
 
+__attribute__((unused))
 static int set_rates(Model *m, References references, size_t n, const int32_t *orders, const double *values) {
     for (size_t k = 0; k < n; k++) {
         if (references[k] >= TABLE.rates || orders[k] < 1 || orders[k] > 3)

@@ -185,6 +185,8 @@ EXPORT int fmi2DoStep(Model *m, double t, double h, int no_set_state) {
     STRICT_RULE(h > 0, "the step must be positive");
     STRICT_RULE(t + h < m->host.stop + 1e-9, "the step ends after the stop time");
     m->touched = false;
+    if (stands_still(m, no_set_state))
+        return OK;
 #ifdef RUNS_TO_STOP
     if (m->time >= m->host.stop) /* it is there already */
         return OK;
@@ -289,10 +291,16 @@ EXPORT int fmi2DeSerializeFMUstate(Model *m, const char bytes[], size_t size, Mo
 EXPORT int fmi2GetDirectionalDerivative(Model *m, References unknowns, size_t rows, References knowns, size_t columns,
                                         const double seed[], double sensitivity[]) {
     ENTER(INITIALIZING | STEPPING, "unknowns=%zu knowns=%zu", rows, columns);
+#ifdef NO_DIRECTIONAL
+    return ERROR; /* whatever its description says */
+#endif
     for (size_t i = 0; i < rows; i++) {
         sensitivity[i] = 0;
         for (size_t j = 0; j < columns; j++)
             sensitivity[i] += partial(m, unknowns[i], knowns[j]) * seed[j];
+#ifdef WRONG_DIRECTIONAL
+        sensitivity[i] *= 0.75;
+#endif
     }
     return OK;
 }
@@ -304,9 +312,12 @@ EXPORT int fmi2EnterEventMode(Model *m) {
 
 EXPORT int fmi2NewDiscreteStates(Model *m, EventInfo *info) {
     ENTER(NEVER);
-    *info = (EventInfo){.values_changed = event(m), .next = next_event(m)};
+    *info = (EventInfo){.values_changed = event(m)};
+    info->discrete_needed = unsettled(m);
+    info->terminate = ends(m);
+    info->next = next_event(m);
     info->next_defined = isfinite(info->next);
-    m->fresh = m->base;
+    renew(m, true);
     return OK;
 }
 
@@ -318,30 +329,29 @@ EXPORT int fmi2EnterContinuousTimeMode(Model *m) {
 EXPORT int fmi2CompletedIntegratorStep(Model *m, int no_set_state, int *enter_event_mode, int *terminate) {
     ENTER(NEVER, "final=%d", no_set_state);
     *enter_event_mode = completed(m);
+    renew(m, false);
     *terminate = 0;
     return OK;
 }
 
 EXPORT int fmi2SetTime(Model *m, double t) {
     ENTER(NEVER, "t=%.17g", t);
-    m->time = t;
-    m->fresh = m->base;
-    return OK;
+    return set_time(m, t);
 }
 
 EXPORT int fmi2SetContinuousStates(Model *m, const double x[], size_t n) {
     ENTER(NEVER, "n=%zu", n);
-    return n == TABLE.states ? set_float64(m, TABLE.state, n, x) : ERROR;
+    return n == TABLE.states ? set_states(m, x) : ERROR;
 }
 
 EXPORT int fmi2GetDerivatives(Model *m, double dx[], size_t n) {
     ENTER(NEVER, "n=%zu", n);
-    return n == TABLE.states ? get_float64(m, TABLE.derivative, n, dx) : ERROR;
+    return n == TABLE.states ? get_rates(m, TABLE.derivative, n, dx) : ERROR;
 }
 
 EXPORT int fmi2GetEventIndicators(Model *m, double z[], size_t n) {
     ENTER(NEVER, "n=%zu", n);
-    return n == TABLE.indicators ? get_float64(m, TABLE.indicator, n, z) : ERROR;
+    return n == TABLE.indicators ? get_rates(m, TABLE.indicator, n, z) : ERROR;
 }
 
 EXPORT int fmi2GetContinuousStates(Model *m, double x[], size_t n) {

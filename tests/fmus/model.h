@@ -41,6 +41,7 @@ typedef struct {
     bool early;  /* a step may return early */
     int phase;   /* kept by frame2.c for the model `strict` */
     double stop;
+    bool saved; /* a state was saved: where a define says so, it stands still from then on */
 } Host;
 
 typedef struct Model Model;
@@ -85,6 +86,8 @@ int step(Model *m, double h);          /* from m->time on; by default one Runge-
                                           m->time to where it stopped and returns DISCARD */
 bool event(Model *m);                  /* event mode; tells whether states jumped */
 double next_event(Model *m);           /* model exchange: the time of the next time event, or INFINITY */
+bool unsettled(Model *m);              /* event mode wants another round */
+bool ends(Model *m);                   /* model exchange: the simulation is to end */
 bool completed(Model *m);              /* model exchange: after a step of the solver; tells whether event mode is wanted */
 void configure(Model *m);              /* configuration mode ends: the sizes of arrays may have changed */
 double partial(Model *m, unsigned unknown, unsigned known);

@@ -119,7 +119,7 @@ run, blocks = NativeEngine.run, (100, 1000, 2000, 4000)
 def counts(record):
     found = []
 
-    def counted(engine, steps, seconds):
+    def counted(engine, steps, seconds, attend=None):
         for block in blocks:
             before = library.allocations()
             done = run(engine, block, 600.0)

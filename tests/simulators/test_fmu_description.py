@@ -1,6 +1,7 @@
 """Model descriptions: what is read, let pass and refused; and the binary for this platform."""
 
 import platform
+import re
 import struct
 import sys
 
@@ -344,8 +345,18 @@ def test_no_version(tmp_path):
 
 
 def test_fmi_1_model_exchange(tmp_path):
-    told = "it is for model exchange in FMI 1, which hocket does not run"
-    assert refusals(tmp_path, written(1, interface="")) == [told]
+    """Its states are counted, not named; it always wants to be told of completed steps."""
+    xml = written(1, interface="")
+    counts = ("numberOfContinuousStates", "numberOfEventIndicators")
+    numbers = dict(zip(counts, (3, 2), strict=True))
+    told = re.sub(rf'({"|".join(counts)})="\d+"', lambda found: f'{found[1]}="{numbers[found[1]]}"', xml)
+    described = read_description(folder(tmp_path, told))
+    assert (described.cs, described.states, described.unnamed_states) == (None, (), 3)
+    assert described.event_indicators == 2
+    assert described.me.completed_step
+    assert described.me.variable_step
+    untold = re.sub(rf' ({"|".join(counts)})="\d+"', "", xml)
+    assert refusals(tmp_path, untold) == [f"it has no `{name}`" for name in counts]
 
 
 def test_scheduled_execution_only(tmp_path):
@@ -531,7 +542,7 @@ def test_no_binary_for_this_platform(tmp_path):
     assert fault.what == "the FMU has no binary for this platform"
     assert fault.where == str(fmu.file)
     assert fault.expected == "`binaries/linux64/lag.so`"
-    assert fault.hint == "there are binaries for `win64`: ask its author for `linux64`"
+    assert fault.hint.startswith("it is for Windows only (`win64`): run it there, or ask its author for")
 
 
 @pytest.mark.usefixtures("linux")
@@ -556,7 +567,7 @@ def test_no_binary(tmp_path, options, hint):
 def test_sources_only(tmp_path):
     found = one(tmp_path, 2, scalar("u", causality="input"))
     (tmp_path / "unpacked" / "sources").mkdir()
-    with pytest.raises(FileError, match="it brings its source code only"):
+    with pytest.raises(FileError, match="it brings its source code: `--build`"):
         find_binary(tmp_path / "unpacked", found, found.cs)
 
 

@@ -41,9 +41,11 @@ from hocket.analysis.zero_stability import ZeroStability, zero_stability
 from hocket.errors import ConvergenceError, HocketError, ScenarioError
 from hocket.execution.run import whole_steps
 from hocket.files.experiments import ExperimentLike, as_experiment, check_times
+from hocket.model.arguments import expect, expect_flags, is_flag
 from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
+from hocket.model.scenario import Connections
 from hocket.plan import Adapt
 from hocket.planning.compiler.contract import insertions
 from hocket.planning.planner import plan_tree
@@ -144,17 +146,28 @@ def check(
     what: ExperimentLike,
     stop: Duration | None = None,
     *,
+    connections: Connections = (),
     start: Duration | None = None,
+    step: Duration | None = None,
+    parameters: Mapping[str, Any] | None = None,
     advise: bool = True,
     robust: bool | None = None,
 ) -> Check:
     """Return what can be said of a coupling before it is run; raises ScenarioError for what is none.
 
+    `connections` couple several FMUs; `start`, `step` and `parameters` are those of `hocket.run`.
     `stop` and `start` are in seconds, or as in "500 ms", and in place of those of a file; without a stop no
     error of a run is predicted. What is not linear is linearised at the start. `advise` tries changes;
     `robust` computes other macro steps and stability radii (None: where that takes little time).
     """
-    experiment = _experiment_to_check(what, start, stop)
+    expect_flags(advise=advise)
+    expect(robust is None or is_flag(robust), "robust", robust, "True, False or None")
+    experiment = as_experiment(
+        what, connections, start=start, stop=stop, step=step, parameters=parameters, done="checked"
+    )
+    check_times(experiment)
+    if experiment.stop is not None:
+        whole_steps(experiment.start, experiment.stop, experiment.composite.step)
     posed = posedness(experiment.composite)
     try:
         coupling = _read_coupling(experiment, advise, robust)
@@ -283,14 +296,6 @@ def _read_coupling(experiment: Experiment, advise: bool, robust: bool | None) ->
         if leaf.mute
     ]
     return found
-
-
-def _experiment_to_check(what: ExperimentLike, start: Duration | None, stop: Duration | None) -> Experiment:
-    experiment = as_experiment(what, start=start, stop=stop, done="checked")
-    check_times(experiment)
-    if experiment.stop is not None:
-        whole_steps(experiment.start, experiment.stop, experiment.composite.step)
-    return experiment
 
 
 def _judge_stability(coupling: Coupling) -> Stability:

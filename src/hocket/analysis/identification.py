@@ -16,11 +16,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hocket.analysis.linear_models import IdentifiedModel
+from hocket.analysis.linear_models import IdentifiedModel, PeriodicModel
 from hocket.analysis.pulse_responses import (
     ROUNDING,
     SILENT,
     BlackBoxBench,
+    LiftedBench,
     OperatingPoint,
     PulseResponses,
     RefusedError,
@@ -30,10 +31,14 @@ from hocket.analysis.pulse_responses import (
     responses_agree,
 )
 from hocket.errors import HocketError
+from hocket.model.clock import format_duration
 from hocket.model.protocols import Array, Model, described_variables
+from hocket.simulators.fmu.recipe import Fmu
 
 GAP = 2.0
 """A singular value so many times the next one may be the last that tells of a state; a test decides."""
+PHASES = 20
+"""Steps after which pulse responses may repeat."""
 MOST = 24
 """States of a realisation at the most: with more, 64 samples fit themselves and tell nothing."""
 
@@ -149,19 +154,25 @@ Test: TypeAlias = tuple[list[Array], Array]
 class Identification:
     """A stand-in and its fit, or why there is none."""
 
-    stand_in: IdentifiedModel | None
+    stand_in: IdentifiedModel | PeriodicModel | None
     fit: float
     """The relative error of the predicted response to a test signal, of the output where it is largest."""
     refused: str = ""
     notes: tuple[str, ...] = ()
     again: bool = False
     """Whether it may be linear a few steps later."""
+    jumps: bool = False
+    """Whether it stands still and jumps: it may be linear over several steps."""
     mute: bool = False
     """Whether its pulse responses are zero: it may switch later."""
 
 
 class NonlinearResponseError(RefusedError):
     """It answers in proportion, but not as a linear model would."""
+
+
+class JumpError(RefusedError):
+    """It stands still, then jumps: at an event, or where a fixed step inside ends."""
 
 
 def identify(place: OperatingPoint) -> Identification:
@@ -175,22 +186,75 @@ def identify(place: OperatingPoint) -> Identification:
         if later.stand_in is not None:
             note = f"identified after its first {LATER} steps, which differ from the others"
             return replace(later, notes=(*later.notes, note))
+    if found.again or found.jumps:
+        periodic = _try_identify(place, 0, by_period=True)
+        if periodic.stand_in is not None or _internal_step(place.model):
+            return periodic
     return found
 
 
-def _try_identify(place: OperatingPoint, later: int) -> Identification:
+def _try_identify(place: OperatingPoint, later: int, by_period: bool = False) -> Identification:
     bench: BlackBoxBench | None = None
     try:
         bench = BlackBoxBench(place, later)
-        return _PulseExperiment(place, bench).result()
+        return _identify_period(place, bench) if by_period else _PulseExperiment(place, bench).result()
     except RefusedError as refusal:
-        return Identification(None, math.nan, str(refusal), again=isinstance(refusal, NonlinearResponseError))
+        again, jumps = isinstance(refusal, NonlinearResponseError), isinstance(refusal, JumpError)
+        return Identification(None, math.nan, str(refusal), again=again, jumps=jumps)
     except Exception as error:  # somebody else's code
         why = error.faults[0].what if isinstance(error, HocketError) else f"{type(error).__name__}: {error}"
         return Identification(None, math.nan, f"it failed when it was tried: {why}")
     finally:
         if bench is not None:
             bench.restore_simulator()
+
+
+def _identify_period(place: OperatingPoint, bench: BlackBoxBench) -> Identification:
+    """Return a linear model over the period after which responses repeat: fixed steps inside do that."""
+    declared = _internal_step(place.model)
+    inside = f"fixed internal steps of {declared:g} s" if declared else "fixed internal steps"
+    phases = 0 if place.sloped else _find_period(place, bench)
+    if not phases:
+        if declared:
+            what = f"it makes {inside}, and steps of {format_duration(place.h)} do not meet them again soon"
+            raise RefusedError(f"{what}: macro steps that are multiples of them can be judged")
+        raise RefusedError("its pulse responses do not repeat")
+    lifted = replace(place, u=np.tile(place.u, phases))
+    found = _PulseExperiment(lifted, LiftedBench(bench, phases)).result()
+    span = format_duration(phases * place.h)
+    when = f"over {phases} steps ({span}), after which its responses repeat"
+    note = f"identified {when}: it makes {inside}"
+    return replace(found, notes=(*found.notes, note))
+
+
+def _internal_step(model: Model) -> float | None:
+    return model.interface_used.fixed_step if isinstance(model, Fmu) and not model.exchange else None
+
+
+def _find_period(place: OperatingPoint, bench: BlackBoxBench) -> int:
+    """Return after how many steps a pulse has the same response again, more than one; 0: not soon."""
+    chance = np.random.default_rng(7)
+    push, count = bench.still.copy(), 2 * MOST
+    scales = _input_scales(place.model, place.u)
+    for number, port in enumerate(place.model.inputs):
+        if port.type == "real":
+            push[0, number] = PUSHES[1] * scales[number] * chance.uniform(0.5, 1.0)
+    free = bench.run([bench.still] * (count + 2 * PHASES))
+
+    def response(at: int) -> Array:
+        pushes = [bench.still] * (count + 2 * PHASES)
+        pushes[at] = push
+        change: Array = (bench.run(pushes) - free)[at + 1 : at + count]
+        return change
+
+    found = np.array([response(at) for at in range(2 * PHASES)])
+    largest = np.abs(found).max(axis=(0, 1))
+    found = found[:, :, largest > SILENT * np.abs(free).max(axis=0)]
+    bound = 1e-6 * np.abs(found).max(axis=(0, 1), initial=0.0)
+    for phases in range(2, PHASES + 1 if found.size else 0):
+        if (np.abs(found[phases:] - found[:-phases]) <= bound).all():
+            return phases
+    return 0
 
 
 @dataclass
@@ -209,15 +273,20 @@ class _Realisation:
 class _PulseExperiment:
     """One black box: runs, what they tell, and the model made of it."""
 
-    def __init__(self, place: OperatingPoint, bench: BlackBoxBench):
+    def __init__(self, place: OperatingPoint, bench: BlackBoxBench | LiftedBench):
         self.place, self.model, self.bench = place, place.model, bench
-        inputs = list(enumerate(self.model.inputs))
-        self.pairs: Pairs = [(k, j) for k in range(place.powers) for j, port in inputs if not port.discrete]
-        left_out = [f"`{port.name}`" for _, port in inputs if port.discrete]
-        self.notes = [f"discrete inputs, no pulse response: {', '.join(left_out)}"] if left_out else []
+        self.inputs, self.outputs = self.model.inputs * bench.phases, self.model.outputs * bench.phases
+        inputs = list(enumerate(self.inputs))
+        reals = [(j, port.held) for j, port in inputs if port.type == "real"]
+        # a real that changes at events is held over a step
+        self.pairs: Pairs = [(k, j) for k in range(place.powers) for j, held in reals if k == 0 or not held]
+        left_out = [f"`{port.name}`" for _, port in inputs if port.type != "real"]
+        self.notes = (
+            [f"inputs that are not real, no pulse response: {', '.join(left_out)}"] if left_out else []
+        )
         self.mute = False
-        self.units = _input_scales(self.model, place.u)
-        self.steps = STEPS if self.pairs else ALONE // 2
+        self.units = np.tile(_input_scales(self.model, place.u[: len(self.model.inputs)]), bench.phases)
+        self.steps = max(STEPS // bench.phases, STEPS // 4) if self.pairs else ALONE // 2
         free = self._check_real_outputs(self.bench.run([self.bench.still] * (2 * self.steps)))
         self.steps, longest = informative_steps(free - free[0], self.steps, RUNAWAY), len(free) - 1
         self.free = free if 2 * self.steps == longest else free[: self.steps + 1]
@@ -255,7 +324,7 @@ class _PulseExperiment:
 
         A delay would look the same, but responds.
         """
-        count = len(self.model.outputs)
+        count = len(self.outputs)
         mute = np.ones(count, dtype=bool)
         if pulses is not None:
             mute = np.abs(pulses.markov).max(axis=(0, 1))[:count] == 0.0
@@ -264,7 +333,7 @@ class _PulseExperiment:
             at = int(change[:, number].argmax())
             if at >= LATER and change[:at, number].max() < STILL * change[at, number]:
                 when = float(self.bench.t + (at + 1) * self.place.h)
-                raise RefusedError(f"`{self.model.outputs[number].name}` jumps by itself, at {when:.6g} s")
+                raise JumpError(f"`{self.outputs[number].name}` jumps by itself, at {when:.6g} s")
         if pulses is not None and count and mute.all():
             sizes = " and ".join(f"{size:g}" for size in PUSHES)
             self.mute = True
@@ -280,7 +349,7 @@ class _PulseExperiment:
 
     def _check_real_outputs(self, rows: Array) -> Array:
         """Refuse numbers that are not reals and jump."""
-        for number, port in enumerate(self.model.outputs):
+        for number, port in enumerate(self.outputs):
             if port.type != "real" and np.any(rows[:, number] != rows[0, number]):
                 raise RefusedError(f"`{port.name}` is not a real and jumps, which no linear model does")
         return rows
@@ -325,13 +394,20 @@ class _PulseExperiment:
                     change[:, np.abs(change).max(axis=0) <= ROUNDING * self.scale] = 0.0
                     answers[which, side, number] = sign * change / size
         if not self.model.capabilities.reevaluates:
-            answers[:, :, :, 0] = 0.0  # what is shown before a step belongs to the step before
+            for number, (_, index) in enumerate(self.pairs):
+                # what is shown before a step belongs to the step before
+                answers[:, :, number, 0, : self.width * (1 + index // len(self.model.inputs))] = 0.0
         return answers
+
+    @property
+    def width(self) -> int:
+        """The numbers of a row that belong to one step."""
+        return int(self.free.shape[1]) // self.bench.phases
 
     def _nonlinearity_reason(self, spread: Array, sizes: tuple[float, float]) -> str:
         row, number = divmod(int(spread.argmax()), len(self.pairs))
         index = self.pairs[number][1]
-        output, entry = self.model.outputs[row % len(self.model.outputs)], self.model.inputs[index]
+        output, entry = self.outputs[row % len(self.outputs)], self.inputs[index]
         pushes = " and ".join(f"{size * self.units[index]:g}" for size in sizes)
         response = f"the pulse response of `{output.name}` to `{entry.name}` is not linear"
         return f"{response}: for pulses of {pushes}, up and down, it differs by {100.0 * spread.max():.0f} %"
@@ -345,7 +421,7 @@ class _PulseExperiment:
             signal.append(sum(pushes, self.bench.still))
         rows = self._check_real_outputs(self.bench.run(signal)) - self.free[: self.steps + 1]
         if not self.model.capabilities.reevaluates:
-            rows[0] = 0.0
+            rows[0, : self.width] = 0.0
         return signal, rows
 
     def _best_realisation(
@@ -396,7 +472,7 @@ class _PulseExperiment:
             fit = max(fit, relative_error(_predicted_motion(tried, len(moved)), moved, self.scale))
         return fit
 
-    def _build_stand_in(self, best: _Realisation) -> IdentifiedModel:
+    def _build_stand_in(self, best: _Realisation) -> IdentifiedModel | PeriodicModel:
         """Return the model with the state and the constants that repeat the undisturbed run.
 
         w = (F - I) x0 + G u + rate and y0 = C x0 + D u + shift: what no x0 explains is constant.
@@ -409,7 +485,17 @@ class _PulseExperiment:
         if self.bench.later:
             x0 = self._initial_state(best, best.G[0] @ u + rate, best.D[0] @ u + shift)
         h, matrices = self.place.h, (best.F, best.G, best.C, best.D)
+        if self.bench.phases > 1:
+            return self._periodic_stand_in(best, x0, rate, shift)
         return IdentifiedModel(self.model, h, *matrices, x0, rate, shift, best.singular)
+
+    def _periodic_stand_in(self, best: _Realisation, x0: Array, rate: Array, shift: Array) -> PeriodicModel:
+        phases, n, powers = self.bench.phases, len(best.F), len(best.G)
+        m, p = len(self.model.inputs), self.width
+        G = best.G.reshape(powers, n, phases, m).transpose(2, 0, 1, 3)
+        D = best.D.reshape(powers, phases, p, phases, m).transpose(1, 3, 0, 2, 4)
+        C, shift = best.C.reshape(phases, p, n), shift.reshape(phases, p)
+        return PeriodicModel(self.model, self.place.h, best.F, G, C, D, x0, rate, shift)
 
     def _initial_state(self, best: _Realisation, pushed: Array, shown: Array) -> Array:
         """Return the state from which the model does as the original did from its very start."""

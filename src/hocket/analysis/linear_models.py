@@ -299,6 +299,98 @@ class IdentifiedSimulator(IgnoredTexts):
         """Nothing is held."""
 
 
+@dataclass(frozen=True, eq=False)
+class PeriodicModel(ModelStandIn):
+    """What makes fixed steps inside, at times of its own: linear over a period of `phases` steps h.
+
+    x' = F x + sum_i G[i] c_i + rate over a period, c_i the coefficients of the inputs in step i, and
+    y = C[j] x + sum_i D[j, i] c_i + shift[j], i up to j, before step j (theory, section 10).
+    """
+
+    h: Fraction
+    F: Array
+    G: Array
+    """Shape (phases, powers, states, inputs)."""
+    C: Array
+    """Shape (phases, outputs, states)."""
+    D: Array
+    """Shape (phases, phases, powers, outputs, inputs)."""
+    x0: Array
+    rate: Array
+    shift: Array
+
+    @property
+    def phases(self) -> int:
+        """The number of steps in a period."""
+        return len(self.C)
+
+    def open(self) -> PeriodicSimulator:
+        return PeriodicSimulator(self)
+
+
+class PeriodicSimulator(IgnoredTexts):
+    """A state at the start of a period, and the inputs of the steps since then."""
+
+    def __init__(self, model: PeriodicModel):
+        self.model = model
+        self.length = float(model.h)
+        self.phase = 0
+        self.z: Array = np.zeros(0)
+        self.last_h = None
+        self.size = len(model.F) + math.prod(model.G.shape[:2]) * model.G.shape[3]
+
+    def start(self, t: float) -> None:
+        self.phase = 0
+        self.z = np.concatenate([self.model.x0, np.zeros(self.size - len(self.model.F))])
+
+    def _past(self) -> Array:
+        """Return the coefficients of the inputs since the period began, by phase and power."""
+        phases, powers, _, inputs = self.model.G.shape
+        return self.z[len(self.model.F) :].reshape(phases, powers, inputs, *self.z.shape[1:])
+
+    def step(self, t: float, h: float, u: Array) -> float:
+        """Advance by h, a whole number of steps as they were identified."""
+        if h == 0.0:
+            return t
+        model, count = self.model, round(h / self.length)
+        if count < 1 or abs(h - count * self.length) > 1e-9 * h:
+            what = f"it was identified for steps of {format_duration(model.h)}, and is stepped by {h:.9g} s"
+            raise SimulatorError(what, hint="`linearise` of the composite with the steps it shall have")
+        for number in range(count):
+            self.z = self.z.copy()
+            past = self._past()
+            for power, c in enumerate(shift_origin(list(u), number * self.length)[: past.shape[1]]):
+                past[self.phase, power] = c
+            self.phase += 1
+            if self.phase == model.phases:
+                x = _add_constant(model.F @ self.z[: len(model.F)], model.rate)
+                x = x + np.einsum("ikxu,iku...->x...", model.G, past)
+                self.z = np.concatenate([x, np.zeros_like(self.z[len(model.F) :])])
+                self.phase = 0
+        return t + h
+
+    def output(self, t: float, u: Array) -> Array:
+        model, phase = self.model, self.phase
+        y = _add_constant(model.C[phase] @ self.z[: len(model.F)], model.shift[phase])
+        y = y + np.einsum("ikyu,iku...->y...", model.D[phase, :phase], self._past()[:phase])
+        for D, c in zip(model.D[phase, phase], u, strict=False):
+            y = y + D @ c
+        return np.asarray(y)
+
+    def slope(self, t: float, u: Array) -> Array:
+        """Refuse: slopes are not those of a period."""
+        raise SimulatorError("its output derivatives were not identified: it makes fixed steps inside")
+
+    def save(self) -> Any:
+        return self.z.copy(), self.phase
+
+    def restore(self, state: Any) -> None:
+        self.z, self.phase = state[0].copy(), state[1]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
 def _add_constant(columns: Array, constant: Array) -> Array:
     return columns + (constant if columns.ndim == 1 else constant[:, None])
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hocket.analysis.linear_models import ModelStandIn, named_leaves
+from hocket.analysis.linear_models import ModelStandIn, PeriodicModel, named_leaves
 from hocket.coupling.wiring import OWN
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.opening import open_level
@@ -214,7 +214,8 @@ class Reading:
     c: Array
     cells: tuple[Cell, ...]
     period: Fraction
-    """Seconds: the step of the outermost level, or the least common multiple with longer ones inside."""
+    """Seconds: the step of the outermost level, or the least common multiple with longer ones inside and with
+    the periods of simulators."""
     z: Array
     """Where the scenario itself stands when it has come into steady operation."""
     since: Fraction
@@ -308,8 +309,13 @@ def advance_ticks(root: Level, ticks: int) -> None:
 
 
 def period_ticks(root: Level) -> int:
-    """Return the ticks after which all levels are at the end of a step."""
-    return math.lcm(*(level.length for level in levels_of(root)))
+    """Return the ticks after which all levels are at the end of a step, and simulators of their period."""
+    periods = [level.length for level in levels_of(root)]
+    for level, child, _ in leaf_children(root):
+        model = level.wiring.models[child]
+        if isinstance(model, PeriodicModel):
+            periods.append(int(model.phases * model.h / level.clock.tick))
+    return math.lcm(*periods)
 
 
 def _check_all_linear(composite: Composite) -> None:

@@ -15,10 +15,16 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from hocket.analysis.identification import ALONE, POOR, identify
-from hocket.analysis.linear_models import IdentifiedModel, Tangent, named_leaves
+from hocket.analysis.linear_models import IdentifiedModel, PeriodicModel, Tangent, named_leaves
 from hocket.analysis.linear_reading import is_linear, leaf_children
 from hocket.analysis.measure import Measure, Outcome, Rows
-from hocket.analysis.pulse_responses import BlackBoxBench, OperatingPoint, RefusedError, relative_error
+from hocket.analysis.pulse_responses import (
+    ROUNDING,
+    BlackBoxBench,
+    OperatingPoint,
+    RefusedError,
+    relative_error,
+)
 from hocket.analysis.stability import MARGIN
 from hocket.engine.initialise import initialise
 from hocket.engine.opening import open_level
@@ -43,6 +49,8 @@ NUDGE = float(np.finfo(float).eps) ** (1 / 3)
 """Where central differences err least."""
 TRIED = 1e-3
 """The change of states and inputs at which a tangent is compared with its model."""
+PUSHED, FEW_STEPS = 1e-3, 4
+"""How far inputs are moved, and for how many steps, to see whether outputs stand still."""
 REST = 1e-9
 """Rates below this part of the state in a second are those of an equilibrium."""
 
@@ -130,13 +138,21 @@ def _call_function(function: Callable[..., Any], t: float, x: Array, u: Array, c
         raise RefusedError(f"it failed when it was tried: {type(error).__name__}: {error}") from error
 
 
-def tangent_of_fmu(model: Fmu, place: OperatingPoint) -> TangentFit:
-    """Return the tangent of a model exchange FMU, from its directional derivatives or from differences."""
+def tangent_of_fmu(model: Fmu, place: OperatingPoint) -> TangentFit | None:
+    """Return the tangent of a model exchange FMU, from its directional derivatives or from differences.
+
+    None: slopes do not tell all of it, because reals change at events, or at the end of steps only.
+    """
+    if any(port.held for port in (*model.inputs, *model.outputs)):
+        return None
     live = place.simulator
     if model.description.event_indicators:
         moved = BlackBoxBench(place).run([np.zeros((place.powers, len(place.u)))] * ALONE)
-    A, B, C, D = live.jacobian(float(place.t), place.u[np.newaxis])
-    exchange, n = live.exchange, len(A)
+    slopes, doubt = live.slopes(place.u[np.newaxis])
+    exchange = live.exchange
+    n = len(exchange.x)
+    if _silent_outputs_move(model, place, slopes[n:]):
+        return None
 
     def rates_and_outputs(point: Array) -> Array:
         found = exchange.probe(point[:n].copy(), point[n:].copy(), len(model.outputs))
@@ -144,11 +160,31 @@ def tangent_of_fmu(model: Fmu, place: OperatingPoint) -> TangentFit:
             raise live.fault()
         return np.concatenate(found)
 
-    point, slopes = np.concatenate([exchange.x, place.u]), np.block([[A, B], [C, D]])
-    touch = _fit_tangent(model, rates_and_outputs, n, point, slopes, (), np.maximum(np.abs(point), 1.0))
+    point, notes = np.concatenate([exchange.x, place.u]), (f"{model.file.name}: {doubt}",) if doubt else ()
+    touch = _fit_tangent(model, rates_and_outputs, n, point, slopes, notes, np.maximum(np.abs(point), 1.0))
     if model.description.event_indicators:
         _check_events(touch.tangent, moved, place)
     return touch
+
+
+def _silent_outputs_move(model: Fmu, place: OperatingPoint, slopes: Array) -> bool:
+    """Return whether an output that depends on no state and no input answers to inputs in steps."""
+    silent = [
+        number
+        for number, port in enumerate(model.outputs)
+        if port.type == "real" and not slopes[number].any()
+    ]
+    if not silent or not model.inputs or (place.started and not model.capabilities.rollback):
+        return False
+    bench = BlackBoxBench(place)
+    push = bench.still.copy()
+    push[0] = [
+        PUSHED * max(1.0, abs(u)) if port.type == "real" else 0.0
+        for u, port in zip(place.u, model.inputs, strict=True)
+    ]
+    free, pushed = (bench.run([each] * FEW_STEPS)[:, silent] for each in (bench.still, push))
+    bench.restore_simulator()
+    return bool((np.abs(pushed - free) > ROUNDING * np.abs(free).max(axis=0)).any())
 
 
 def _check_events(tangent: Tangent, moved: Array, place: OperatingPoint) -> None:
@@ -387,7 +423,10 @@ def _linearise_leaf(
         if isinstance(model, Ode):
             touch = tangent_of_ode(model, simulator, point or LinearisationPoint(), t, u)
         elif isinstance(model, Fmu) and model.exchange and not model.is_isolated:
-            touch = tangent_of_fmu(model, place)
+            found = tangent_of_fmu(model, place)
+            if found is None:
+                return _identify_leaf(path, place, still)
+            touch = found
         else:
             return _identify_leaf(path, place, still)
     except (RefusedError, SimulatorError) as error:
@@ -445,4 +484,5 @@ def _with_fitting_start(composite: Composite, changed: Mapping[str, Model], desi
     steps = [model.h for model in changed.values() if isinstance(model, IdentifiedModel)]
     past = [level.composite.step for level in design.levels() if window_degree(level)]
     fits = all((other / own).denominator == 1 for own in steps for other in past)
+    fits = fits and not (past and any(isinstance(model, PeriodicModel) for model in changed.values()))
     return composite if fits or window_obstacles(design.leaves) else with_cold_starts(composite)

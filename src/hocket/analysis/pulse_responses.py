@@ -114,6 +114,9 @@ class BlackBoxBench:
     The state is `later` steps after the place where the simulator stands.
     """
 
+    phases = 1
+    """Steps of the simulator in one of the bench."""
+
     def __init__(self, place: OperatingPoint, later: int = 0):
         self.place = place
         self.later = later
@@ -192,3 +195,19 @@ class BlackBoxBench:
             port = outputs[int(np.argmin(np.isfinite(y))) % len(outputs)]
             raise RefusedError(f"`{port.name}` is not finite at {float(t):.9g} s")
         return y
+
+
+class LiftedBench:
+    """The same with several steps as one: pushes and rows of its steps, one behind the other."""
+
+    def __init__(self, bench: BlackBoxBench, phases: int):
+        self.bench, self.phases = bench, phases
+        self.t, self.later = bench.t, bench.later
+        self.still = np.tile(bench.still, phases)
+        self.restore_simulator = bench.restore_simulator
+
+    def run(self, pushes: Sequence[Array]) -> Array:
+        """Return the outputs before each step of a period, a row for each period and one more."""
+        each = [part for push in pushes for part in np.split(push, self.phases, axis=1)]
+        rows = self.bench.run([*each, *[self.bench.still] * (self.phases - 1)])
+        return rows.reshape(len(pushes) + 1, -1)

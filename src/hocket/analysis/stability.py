@@ -15,6 +15,8 @@ import numpy as np
 
 from hocket.analysis.linear_reading import Cell, Reading, read_linear
 from hocket.analysis.measure import Measure, Outcome, Rows
+from hocket.coupling.graph import strong_components
+from hocket.coupling.wiring import OWN
 from hocket.errors import HocketError
 from hocket.files.plotting import BLUE, GREY, RED, draw_share_bars, new_figure, set_axes_title
 from hocket.model.composite import Composite
@@ -185,6 +187,8 @@ class Stability(Measure):
     """That of the exact coupled system over the same time; None: not known."""
     drifts: bool = False
     """The exact system moves on and on, as a free body does."""
+    feedback_rho: float | None = None
+    """The spectral radius of what is in feedback loops, zero where there are none; None: that is all."""
     residual: float = 0.0
     """The largest fit residual of the linear models: how far off `rho` may be."""
     poorest: str = ""
@@ -195,12 +199,28 @@ class Stability(Measure):
 
     @property
     def conclusive(self) -> bool:
-        """Whether the spectral radius is further from one than the linear models may be wrong."""
-        return self.residual <= MARGIN or abs(self.rho - 1.0) > self.residual
+        """Whether the spectral radius is further from one than the linear models may be wrong.
+
+        Of what no feedback loop holds, nothing is to be judged: no coupling destabilises it.
+        """
+        near = abs(self.rho - 1.0) <= max(self.residual, EDGE) and self.feedback_decays
+        return self.residual <= MARGIN or near or abs(self.rho - 1.0) > self.residual
+
+    @property
+    def feedback_decays(self) -> bool:
+        """Whether all that is in feedback loops decays, so that what grows is no matter of the coupling."""
+        return self.feedback_rho is not None and self.feedback_rho < 1.0 - max(self.residual, MARGIN)
+
+    @property
+    def drifts_alone(self) -> bool:
+        """Whether only simulators outside of feedback loops drift, as integrators in a chain do."""
+        return self.feedback_decays and not self.stable and self.rho <= 1.0 + max(self.residual, EDGE)
 
     @property
     def grows_by_itself(self) -> bool:
         """Whether the exact system grows at least as fast as the coupling, which then is not to blame."""
+        if self.drifts_alone:
+            return True
         if self.exact_rho is None:
             return False
         if self.drifts and self.rho <= 1.0 + EDGE:
@@ -227,6 +247,9 @@ class Stability(Measure):
         rho = f"spectral radius {self.rho:.6g}"
         if self.stable:
             return f"stable: {rho}" + (", on the stability boundary" if self.rho > 1.0 - MARGIN else "")
+        if self.drifts_alone:
+            drifting = self.modes[0].parts[0].name
+            return f"stable but for `{drifting}`, which drifts by itself, in no feedback loop: {rho}"
         if self.grows_by_itself and self.drifts:
             return f"the exact system drifts, as a free body does, and the coupling follows it: {rho}"
         if self.grows_by_itself:
@@ -242,7 +265,8 @@ class Stability(Measure):
         shape = f"({mode.frequency:.3g} Hz, damping ratio {mode.damping_ratio:.3f})"
         dominant = [part for part in mode.parts[:3] if part.share >= DOMINANT] or mode.parts[:1]
         names = ", ".join(f"`{part.name}` {Share(part.share):.0f}" for part in dominant)
-        return f"unstable: {rho}; {pace} {shape}; dominant states: {names}"
+        alone = "; it grows by itself, in no feedback loop" if self.feedback_decays else ""
+        return f"unstable: {rho}; {pace} {shape}; dominant states: {names}{alone}"
 
     def rows(self) -> Rows:
         return [
@@ -322,7 +346,38 @@ def stability(what: Reading | Composite, modes: int = 6) -> Stability:
     ]
     stable = rho < 1.0 - MARGIN or (rho <= 1.0 + EDGE and not powers_grow(reading.core))
     every = tuple(complex(value) for value in values[order])
-    return Stability(rho, stable, period, tuple(found), tuple(_radius_per_level(reading)), every)
+    feedback = None if stable and rho < 1.0 - MARGIN else _feedback_radius(reading)
+    levels = tuple(_radius_per_level(reading))
+    return Stability(rho, stable, period, tuple(found), levels, every, feedback_rho=feedback)
+
+
+def _feedback_radius(reading: Reading) -> float | None:
+    """Return the spectral radius of the simulators in feedback loops; None: that is all of them."""
+    wiring = plan_tree(reading.composite).leaves.wiring
+    edges = {
+        (drive.child, child)
+        for child, drives in enumerate(wiring.drives)
+        for drive in drives
+        if drive is not None and drive.child != OWN
+    }
+    groups = [
+        {wiring.names[child] for child in group}
+        for group in strong_components(len(wiring.names), edges)
+        if len(group) > 1 or (group[0], group[0]) in edges
+    ]
+    cells = [reading.cells[place] for place in reading.live]
+    radius = 0.0
+    for group in groups:
+        inside = [
+            place
+            for place, cell in enumerate(cells)
+            if cell.owner in group or any(name.startswith(f"{cell.owner}.") for name in group)
+        ]
+        if len(inside) == len(cells):
+            return None
+        block = reading.core[np.ix_(inside, inside)]
+        radius = max(radius, float(np.abs(spectrum(block, 1, vectors=False)[0]).max(initial=0.0)))
+    return radius
 
 
 def spectral_radius(what: Reading | Composite) -> float:

@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from functools import wraps
 from importlib import import_module
 from io import TextIOWrapper
@@ -76,10 +76,25 @@ def _code_rule(looks: bool, code: bool, no_code: bool) -> Iterator[None]:
 
 
 def as_command(function: Callable[..., None]) -> Callable[..., None]:
-    """Return the function as a command with the options `--debug` and `--code` or `--no-code`."""
+    """Return the function as a command with the options `--debug` and `--code` or `--no-code`.
+
+    A parameter whose type is a dataclass stands for one option for each of its fields.
+    """
     signature = inspect.signature(function, eval_str=True)
+    groups: dict[str, Any] = {
+        name: each.annotation for name, each in signature.parameters.items() if is_dataclass(each.annotation)
+    }
+    members = {name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()}
     looks = function.__name__ in _LOOKING
-    parameters = [*signature.parameters.values(), _CODE if looks else _NO_CODE, _DEBUG]
+    parameters = [
+        *(
+            one
+            for each in signature.parameters.values()
+            for one in members.get(each.name, {"": each}).values()
+        ),
+        _CODE if looks else _NO_CODE,
+        _DEBUG,
+    ]
 
     @wraps(function)
     def command(*, debug: bool = False, code: bool = False, no_code: bool = False, **arguments: Any) -> None:
@@ -87,6 +102,8 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
             gc.freeze()
             gc.enable()
         try:
+            for name, group in groups.items():
+                arguments[name] = group(**{key: arguments.pop(key) for key in members[name]})
             with _code_rule(looks, code, no_code):
                 function(**arguments)
         except (typer.Exit, BrokenPipeError):

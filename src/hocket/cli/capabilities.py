@@ -16,7 +16,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from hocket.cli import options
-from hocket.cli.command_arguments import read_experiment, with_algorithms
+from hocket.cli.command_arguments import read_experiment, with_changes
 from hocket.cli.options import flag, option
 from hocket.cli.output_files import check_scenario_target, print_written, write_json
 from hocket.cli.terminal import print_notes, print_out, titled_table
@@ -35,8 +35,7 @@ _FEW = ("rollback", "variable step", "slopes", "input degree", "feedthrough", "r
 
 def capabilities(
     files: options.Files,
-    algorithm: options.Algorithm = None,
-    extrapolation: options.Extrapolation = None,
+    changes: options.Changes = options.NO_CHANGES,
     passes: Annotated[
         list[str] | None, option("NAME", "Ask for a pass too: accuracy; may be repeated.", "--pass")
     ] = None,
@@ -49,7 +48,6 @@ def capabilities(
     ] = False,
     everything: Annotated[bool, flag("--all", "Show all columns.")] = False,
     as_json: options.Json = None,
-    connect: options.Connect = None,
 ) -> None:
     """Print which capabilities simulators have, need, and could emulate.
 
@@ -61,7 +59,7 @@ def capabilities(
     """
     if emulate:
         check_scenario_target(emulate, where="--emulate")
-    experiment = _read_unchecked(files, connect or (), algorithm, extrapolation)
+    experiment = _read_unchecked(files, changes)
     level: Any = experiment.composite
     found = needs(level, passes or ())
     can = tabulate_capabilities(level)
@@ -85,15 +83,11 @@ def capabilities(
         raise typer.Exit(2)
 
 
-def _read_unchecked(
-    files: Sequence[Path],
-    connect: Sequence[str],
-    algorithm: Sequence[str] | None,
-    extrapolation: Sequence[str] | None,
-) -> Experiment:
+def _read_unchecked(files: Sequence[Path], changes: options.Changes) -> Experiment:
     """Return the experiment; a file that is refused for what its simulators cannot do is read too."""
     try:
-        experiment = read_experiment(files, connect)
+        how = {"--build": {"build": True}} if changes.build else None
+        experiment = read_experiment(files, changes.connect or (), how=how)
     except ScenarioError:
         if len(files) > 1 or files[0].suffix.lower() != ".toml":
             raise
@@ -101,7 +95,7 @@ def _read_unchecked(
         others = scenario_faults(with_level_ports(experiment.composite.scenario))
         if others or not _is_refused(needs(experiment.composite)):
             raise
-    return with_algorithms(experiment, algorithm, extrapolation, suited=False)
+    return with_changes(experiment, changes, suited=False)
 
 
 def _is_refused(found: Sequence[Need]) -> bool:

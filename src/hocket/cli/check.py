@@ -17,7 +17,7 @@ import numpy as np
 from hocket.analysis.measure import Measure, Outcome
 from hocket.cli import options
 from hocket.cli import run_estimate as runs
-from hocket.cli.command_arguments import locate_faults, read_changed, split_assignment
+from hocket.cli.command_arguments import isolate_few, locate_faults, read_changed, split_assignment
 from hocket.cli.options import option
 from hocket.cli.output_files import check_outputs
 from hocket.cli.terminal import count_progress
@@ -137,10 +137,7 @@ def map_stability(
 def check(
     files: runs.FilesOrRun,
     stop: options.Stop = None,
-    algorithm: options.Algorithm = None,
-    extrapolation: options.Extrapolation = None,
-    connect: options.Connect = None,
-    assign: options.Set = None,
+    changes: options.Changes = options.NO_CHANGES,
     plot: Annotated[Path | None, option("PNG", "Draw the eigenvalues and participation factors.")] = None,
     as_json: options.Json = None,
     everything: options.AllRows = False,
@@ -185,19 +182,11 @@ def check(
         hocket check runs/car-001 --plot wrong.png
     """
     if runs.is_run(files):
-        others = {
-            "--stop": stop,
-            "--algorithm": algorithm,
-            "--extrapolation": extrapolation,
-            "--connect": connect,
-            "--set": assign,
-            "--vary": vary,
-            "--robust": robust,
-        }
+        others = {"--stop": stop, **changes.typed(), "--vary": vary, "--robust": robust}
         runs.check_run(files[0], quick, again, plot, as_json, everything, others)
         return
     runs.refuse_run_options(files, {"--quick": quick, "--again": again})
-    experiment = read_changed(files, connect, algorithm, extrapolation, assign, stop)
+    experiment = isolate_few(read_changed(files, changes, stop))
     check_outputs(as_json, plot)
     measures: Sequence[Measure]
     if vary:

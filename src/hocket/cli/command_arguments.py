@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import hocket
-from hocket.cli.options import InterfaceChoice
+from hocket.cli.options import Changes, InterfaceChoice
 from hocket.errors import Fault, Place, ScenarioError, collect_faults, raise_faults, suggest_nearest
 from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS, KindFamily
 from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
@@ -51,7 +51,7 @@ _KEYS = ("orchestrator", "order", "rates", "inner", "tolerance")
 _VALUES = ("true", "false", "inf", "nan")
 
 
-def looked_at(experiment: Experiment) -> Experiment:
+def _without_code(experiment: Experiment) -> Experiment:
     """Return the experiment as it can be looked at: without its code, unless `--code` was typed."""
     return without_code(experiment, "--code loads it: that runs it") if is_code_refused() else experiment
 
@@ -189,13 +189,17 @@ def read_experiment(
 
 
 def fmu_options(
-    interface: InterfaceChoice | None, isolate: bool, time_limit: str | None, no_stop_time: bool, log: bool
+    interface: InterfaceChoice | None,
+    isolate: bool | None,
+    time_limit: str | None,
+    no_stop_time: bool,
+    log: bool,
 ) -> dict[str, dict[str, Any]]:
     """Return the options of FMUs that were typed, and what they mean to an `Fmu`."""
     limit = None if time_limit is None else positive_duration(time_limit, "--time-limit")
     meant: dict[str, dict[str, Any] | None] = {
         "--interface": {"interface": interface.value} if interface else None,
-        "--isolate": {"isolate": True} if isolate else None,
+        "--isolate" if isolate else "--no-isolate": None if isolate is None else {"isolate": isolate},
         "--no-stop-time": {"stop_time": False} if no_stop_time else None,
         "--time-limit": None if limit is None else {"isolate": True, "time_limit": limit},
         "--log": {"logging": True} if log else None,
@@ -353,14 +357,17 @@ def parse_literal(text: str) -> Any:
 def read_for_run(
     verb: str,
     files: Sequence[Path],
-    connect: Sequence[str],
+    changes: Changes,
     observe: Sequence[str],
     fmus: Mapping[str, Mapping[str, Any]],
     stop: str | None,
     ledger: bool,
 ) -> Experiment:
-    """Return what was typed as an experiment that can be run: it ends, and there are bonds for a ledger."""
-    experiment = read_experiment(files, connect, observe, fmus)
+    """Return what was typed as an experiment that can be run: it ends, and there are bonds for a ledger.
+
+    Its parameters are left to the run, which keeps them.
+    """
+    experiment = read_changed(files, replace(changes, assign=None), observe=observe, how=fmus)
     check_stop(experiment, stop, files, verb)
     if ledger and not any(level.wiring.bonds for level in plan_tree(experiment.composite).levels()):
         hint = "leave it out"
@@ -380,16 +387,58 @@ def check_stop(experiment: Experiment, stop: str | None, files: Sequence[Path], 
 
 def read_changed(
     files: Sequence[Path],
-    connect: Sequence[str] | None,
-    algorithm: Sequence[str] | None,
-    extrapolation: Sequence[str] | None,
-    assign: Sequence[str] | None,
+    changes: Changes,
     stop: str | None = None,
+    *,
+    observe: Sequence[str] = (),
+    how: Mapping[str, Mapping[str, Any]] | None = None,
+    looks: bool = False,
 ) -> Experiment:
-    """Return what was typed as one experiment, with what was typed for levels, parameters and the end."""
-    experiment = with_algorithms(read_experiment(files, connect or ()), algorithm, extrapolation)
-    composite = with_parameters(experiment.composite, parse_assignments(experiment, assign or ()), "--set")
-    return replace(experiment, composite=composite, stop=parse_stop(experiment, stop))
+    """Return what was typed as one experiment: with connections, step, algorithms, parameters and end.
+
+    `looks`: it is not run, and looked at without its code unless `--code` was typed.
+    """
+    if changes.build:
+        how = {**(how or {}), "--build": {"build": True}}
+    experiment = read_experiment(files, changes.connect or (), observe, how)
+    experiment = with_changes(_without_code(experiment) if looks else experiment, changes)
+    return replace(experiment, stop=parse_stop(experiment, stop)) if stop is not None else experiment
+
+
+ISOLATED = 8
+"""Co-simulation FMUs up to which each has a process of its own while they are identified."""
+
+
+def isolate_few(experiment: Experiment) -> Experiment:
+    """Return the experiment with its FMUs isolated, if they are few: to be pushed about may end a process."""
+    fmus = {path: model for path, model in leaves(experiment.composite) if is_fmu(model)}
+    if not fmus:
+        return experiment
+    from hocket.simulators.fmu.first_contact import is_wanted
+    from hocket.simulators.fmu.recipe import Fmu, remake_fmu
+
+    undecided = {
+        path: remake_fmu(fmu, isolate=True)
+        for path, fmu in fmus.items()
+        if isinstance(fmu, Fmu) and fmu.isolate is None and not fmu.exchange
+    }
+    if not is_wanted() or len(undecided) > ISOLATED:
+        return experiment
+    return replace(experiment, composite=with_leaves(experiment.composite, undecided))
+
+
+def with_changes(experiment: Experiment, changes: Changes, suited: bool = True) -> Experiment:
+    """Return the experiment with the step, the algorithms and the parameters that were typed.
+
+    `suited`: an algorithm that does not suit its level is refused.
+    """
+    if changes.step is not None:
+        with locate_faults((), ()):
+            composite = experiment.composite.with_changes(step=changes.step)
+        experiment = replace(experiment, composite=composite)
+    experiment = with_algorithms(experiment, changes.algorithm, changes.extrapolation, suited)
+    values = parse_assignments(experiment, changes.assign or ())
+    return replace(experiment, composite=with_parameters(experiment.composite, values, "--set"))
 
 
 def parse_stop(experiment: Experiment, typed: str | None) -> Fraction | None:

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from rich.text import Text
 
 from hocket.cli import options
-from hocket.cli.command_arguments import parse_kind
+from hocket.cli.command_arguments import parse_kind, read_changed
 from hocket.cli.options import flag, option
 from hocket.cli.output_files import (
     check_file,
@@ -30,14 +30,14 @@ from hocket.errors import FileError
 from hocket.files import toml
 from hocket.files.atomic_files import write_text
 from hocket.files.fmus import resource_folder
-from hocket.files.formats import read
 from hocket.files.toml.pass_options import PASSES
 from hocket.model.experiment import Experiment
 from hocket.planning.compiler.compiler import Compilation, compile_level
 
 
 def compile(
-    file: options.File,
+    files: options.Files,
+    changes: options.Changes = options.NO_CHANGES,
     out: Annotated[
         Path | None, option("FILE", "Where to write it; left out: car.compiled.toml for car.toml.")
     ] = None,
@@ -65,6 +65,7 @@ def compile(
         hocket compile car.toml --pass 'loops(how=steps)' --out simple.toml
         hocket compile simple.toml --undo --out car.toml
     """
+    file = files[0]
     if undo:
         _restore_original(file, out)
         return
@@ -72,8 +73,8 @@ def compile(
     printed, writes = str(as_json) == "-", not explain and not diff
     check_outputs(as_json)
     if writes:
-        check_scenario_target(target, [file])
-    experiment = read(file)
+        check_scenario_target(target, files)
+    experiment = read_changed(files, changes)
     made = compile_level(
         experiment.composite, [_parse_pass(text, experiment) for text in passes] if passes else None
     )

@@ -32,7 +32,9 @@ from hocket.simulators.fmu.binaries import (
     find_binary,
     required_functions,
 )
+from hocket.simulators.fmu.building import build_binary
 from hocket.simulators.fmu.description import read_description
+from hocket.simulators.fmu.libraries import describe_unfit_binary, install_hint, missing_libraries
 from hocket.simulators.fmu.probe import probe as probed
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import Description, FmuInterface, FmuVariable, array_of
@@ -79,8 +81,8 @@ def is_fmu(file: Path) -> bool:
     return (file.suffix.lower() == ".fmu" and file.exists()) or (file / DESCRIPTION).is_file()
 
 
-def fmu_page(file: Path, everything: bool) -> Iterator[RenderableType]:
-    """Yield what there is to know of an FMU; its locals too, if everything is asked for."""
+def fmu_page(file: Path, everything: bool, build: bool = False) -> Iterator[RenderableType]:
+    """Yield what there is to know of an FMU, locals too if everything is asked for; `build` compiles it."""
     folder = unpack_archive(file.absolute())
     description = read_description(folder, str(file))
     interfaces = {"co-simulation": description.cs, "model exchange": description.me}
@@ -92,7 +94,7 @@ def fmu_page(file: Path, everything: bool) -> Iterator[RenderableType]:
     made = ", ".join(text for text in (description.tool, description.date) if text)
     facts: list[tuple[str, RenderableType]] = [
         *([("made by", made)] if made else []),
-        *_platform_facts(folder, description, there, refusal),
+        *_platform_facts(folder, description, there, refusal, build),
         *_experiment_facts(description, fmu),
         *((name, _capability_words(folder, description, one)) for name, one in there.items()),
         *_content_facts(description),
@@ -120,16 +122,35 @@ def _model_or_refusal(file: Path) -> tuple[Fmu | None, str]:
 
 
 def _platform_facts(
-    folder: Path, description: Description, there: dict[str, FmuInterface], refusal: str
+    folder: Path, description: Description, there: dict[str, FmuInterface], refusal: str, build: bool
 ) -> Iterator[tuple[str, Text]]:
-    """Yield whether it runs on this computer, and the platforms it is for."""
-    try:
-        for interface in there.values():
-            find_binary(folder, description, interface)
-    except ScenarioError as error:
-        refusal = refusal or f"{error.faults[0].what}; {error.faults[0].hint}"
-    yield "runs here", Text(f"no: {refusal}", "bold red") if refusal else Text("yes", "green")
+    """Yield whether it runs on this computer, with all that its binary needs, and the platforms it is for."""
+    built = False
+    for interface in () if refusal else there.values():
+        try:
+            binary = find_binary(folder, description, interface)
+        except ScenarioError as error:
+            refusal, built = f"{error.faults[0].what}; {error.faults[0].hint}", build
+            if not build:
+                break
+            try:
+                binary = build_binary(folder, description, interface, description.name)
+            except ScenarioError as error:
+                refusal = error.faults[0].what
+                break
+            refusal = ""
+        refusal = refusal or _loading_refusal(binary)
+    yes = "yes, compiled from its sources (run it with --build)" if built else "yes"
+    yield "runs here", Text(f"no: {refusal}", "bold red") if refusal else Text(yes, "green")
     yield "platforms", Text(", ".join(description.platforms) or "none")
+
+
+def _loading_refusal(binary: Path) -> str:
+    unfit, missing = describe_unfit_binary(binary), missing_libraries(binary)
+    if unfit or not missing:
+        return unfit
+    hint = install_hint(missing)
+    return f"it needs {', '.join(map(str, missing))}, not found here" + (f"; {hint}" if hint else "")
 
 
 def _experiment_facts(description: Description, fmu: Fmu | None) -> Iterator[tuple[str, str]]:
@@ -187,6 +208,8 @@ def _content_facts(description: Description) -> Iterator[tuple[str, str]]:
     listed = [count(number, title.removesuffix("s")) for title, number in counts.items() if number]
     yield "holds", ", ".join(listed) or "no variables"
     states = [state for state, _ in description.states]
+    if description.unnamed_states:
+        yield "states", f"{description.unnamed_states}, which FMI 1 does not name"
     if states:
         yield "states", f"{len(states)}: {list_names(states, 8, quote='')}"
     if description.event_indicators:

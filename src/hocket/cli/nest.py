@@ -37,10 +37,7 @@ def nest(
     work: Annotated[float, option("TIMES", "Without a tolerance: so many times the exchanges of now.")] = 1.0,
     stop: options.Stop = None,
     keep: Annotated[bool, flag("--keep", "Keep the algorithm and extrapolation as they are.")] = False,
-    algorithm: options.Algorithm = None,
-    extrapolation: options.Extrapolation = None,
-    connect: options.Connect = None,
-    assign: options.Set = None,
+    changes: options.Changes = options.NO_CHANGES,
     out: Annotated[Path | None, option("TOML", "Write the scenario that was chosen.")] = None,
     plot: Annotated[Path | None, option("PNG", "Draw the strengths and the clusters.")] = None,
     as_json: options.Json = None,
@@ -59,7 +56,7 @@ def nest(
         hocket nest car.toml --tolerance 1e-3 --out nested.toml
         hocket nest car.toml --work 1.5 --plot clusters.png
     """
-    experiment = read_changed(files, connect, algorithm, extrapolation, assign)
+    experiment = read_changed(files, changes)
     check_outputs(as_json, plot)
     if out:
         check_scenario_target(out, files)

@@ -6,6 +6,7 @@ Out: the types of the parameters of verbs
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
@@ -46,7 +47,9 @@ File = Annotated[Path, argument("FILE", "A scenario (.toml, .ssp) or an .fmu.")]
 RunFolder = Annotated[Path, argument("RUN", "The folder of a run.")]
 Stop = Annotated[str | None, option("TIME", 'When to stop: 10, "500 ms", "2 min".')]
 Start = Annotated[str | None, option("TIME", "When to start.")]
-Step = Annotated[str | None, option("TIME", 'The macro step, as "10 ms".')]
+Step = Annotated[
+    str | None, option("TIME", 'The macro step, as "10 ms", of all levels that have none of their own.')
+]
 Algorithm = Annotated[
     list[str] | None,
     option("NAME", "The algorithm: gauss-seidel, 'iterate(tolerance=1e-6)'; of a level inside: axle=jacobi."),
@@ -84,12 +87,46 @@ Interfaces = Annotated[
 NoStopTime = Annotated[
     bool, flag("--no-stop-time", "Do not tell FMUs when the run ends: some go there at once.", FMU_PANEL)
 ]
-Isolate = Annotated[bool, flag("--isolate", "Run each FMU in a process of its own.", FMU_PANEL)]
+Isolate = Annotated[
+    bool | None,
+    flag(
+        "--isolate/--no-isolate",
+        "Run each FMU in a process of its own; or all in this one, untried.",
+        FMU_PANEL,
+    ),
+]
 TimeLimit = Annotated[
     str | None,
     option("TIME", "The longest time of a call, if not 60 s; each FMU is isolated.", panel=FMU_PANEL),
 ]
+Build = Annotated[
+    bool, flag("--build", "Compile FMUs from their sources where they have no binary for here.", FMU_PANEL)
+]
 Log = Annotated[bool, flag("--log", "Show all that FMUs log, not warnings only.", FMU_PANEL)]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What was typed in place of what files say; every verb that reads a scenario takes all of them.
+
+    A parameter of a verb with this type stands for one option for each field.
+    """
+
+    step: Step = None
+    algorithm: Algorithm = None
+    extrapolation: Extrapolation = None
+    connect: Connect = None
+    assign: Set = None
+    build: Build = False
+
+    def typed(self) -> dict[str, object]:
+        """Return what was typed, by option."""
+        named = {f"--{each.name}": getattr(self, each.name) for each in fields(self)}
+        named["--set"] = named.pop("--assign")
+        return {name: value for name, value in named.items() if value}
+
+
+NO_CHANGES = Changes()
 
 IN_FOLDER = Path(".")
 """What `--plot` alone means: a picture in the folder of the run."""

@@ -16,7 +16,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from hocket.cli import options
-from hocket.cli.command_arguments import looked_at, read_experiment, with_algorithms
+from hocket.cli.command_arguments import read_changed
 from hocket.cli.options import option
 from hocket.cli.output_files import check_file, print_written
 from hocket.cli.terminal import indent, print_notes, print_out
@@ -29,9 +29,7 @@ from hocket.planning.tree import PlanTree
 
 def plan(
     files: options.Files,
-    algorithm: options.Algorithm = None,
-    extrapolation: options.Extrapolation = None,
-    connect: options.Connect = None,
+    changes: options.Changes = options.NO_CHANGES,
     plot: Annotated[Path | None, option("SVG", "Draw one macro step as a timeline.")] = None,
 ) -> None:
     """Print what a step of each level consists of. Nothing is run.
@@ -45,7 +43,7 @@ def plan(
     if plot:
         check_svg_ending(plot)
         check_file(plot)
-    experiment = with_algorithms(looked_at(read_experiment(files, connect or ())), algorithm, extrapolation)
+    experiment = read_changed(files, changes, looks=True)
     levels = {level.path: level for level in plan_tree(experiment.composite).levels()}
     for path, level in levels.items():
         around = levels[path.rpartition(".")[0]] if path else None

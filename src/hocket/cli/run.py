@@ -21,14 +21,14 @@ from hocket.cli.command_arguments import (
     parse_assignments,
     read_for_run,
     record_patterns,
-    with_algorithms,
 )
 from hocket.cli.options import flag, option
 from hocket.cli.output_files import check_outputs, print_written, run_folder
 from hocket.cli.run_estimate import announce_reruns, more_rows, print_summary
 from hocket.cli.terminal import print_err, print_measures, print_out, relay_fmu_logs, run_progress
-from hocket.execution.run import experiment_to_run, vary_experiment
+from hocket.execution.run import experiment_to_run
 from hocket.files.error_estimate import ErrorEstimate, write_estimate
+from hocket.files.experiments import vary_experiment
 from hocket.model.experiment import Experiment
 
 
@@ -47,9 +47,7 @@ def run(
     files: options.Files,
     stop: options.Stop = None,
     start: options.Start = None,
-    step: options.Step = None,
-    algorithm: options.Algorithm = None,
-    extrapolation: options.Extrapolation = None,
+    changes: options.Changes = options.NO_CHANGES,
     every: options.Every = None,
     record: options.Record = None,
     ledger: options.Ledger = False,
@@ -64,11 +62,9 @@ def run(
     quiet: Annotated[bool, flag("--quiet", "Print the folder of the run only.")] = False,
     plot: Annotated[Path | None, option("[PNG]", "Then draw it; alone: in the folder of the run.")] = None,
     csv: options.Csv = None,
-    connect: options.Connect = None,
-    assign: options.Set = None,
     observe: options.Observe = None,
     interface: options.Interfaces = None,
-    isolate: options.Isolate = False,
+    isolate: options.Isolate = None,
     time_limit: options.TimeLimit = None,
     no_stop_time: options.NoStopTime = False,
     log: options.Log = False,
@@ -86,18 +82,17 @@ def run(
         hocket run a.fmu b.fmu --connect b.u=a.y --connect a.u=b.y
     """
     fmus = fmu_options(interface, isolate, time_limit, no_stop_time, log)
-    experiment = read_for_run("run", files, connect or (), observe or (), fmus, stop, ledger)
-    experiment = with_algorithms(experiment, algorithm, extrapolation)
+    experiment = read_for_run("run", files, changes, observe or (), fmus, stop, ledger)
     check_outputs(plot=Path("plot.png") if plot == options.IN_FOLDER else plot, others=[csv])
     typed = {"start": start, "stop": stop, "every": every, "record": record}
     with (
         run_folder(folder, folder_stem(files, experiment), overwrite) as place,
         locate_faults(files, [name for name, value in typed.items() if value]),
         relay_fmu_logs(log),
-        run_progress(experiment, quiet, start, step) as progress,
+        run_progress(experiment, quiet, start) as progress,
     ):
-        parameters = parse_assignments(experiment, assign or ())
-        meant = experiment_to_run(experiment, start=start, stop=stop, step=step, every=every)
+        parameters = parse_assignments(experiment, changes.assign or ())
+        meant = experiment_to_run(experiment, start=start, stop=stop, every=every)
         done = hocket.run(
             meant,
             parameters=parameters,
@@ -111,7 +106,9 @@ def run(
             progress=progress,
         )
     if done.status == "stopped":
-        print_err(f"stopped by Ctrl-C at t = {done.info['reached']:g} s; every row so far is kept")
+        within = "within the step from" if done.info.get("within_step") else "at"
+        rows = "every row that is final" if done.info.get("within_step") else "every row so far"
+        print_err(f"stopped by Ctrl-C {within} t = {done.info['reached']:g} s; {rows} is kept")
     if quiet:
         print_out(str(place))
     else:

@@ -14,14 +14,13 @@ from rich.text import Text
 from rich.tree import Tree
 
 from hocket.cli import options
-from hocket.cli.command_arguments import looked_at, read_experiment
+from hocket.cli.command_arguments import read_changed
 from hocket.cli.fmu_page import fmu_page, is_fmu
 from hocket.cli.options import flag
 from hocket.cli.terminal import print_notes, print_out, titled_table
 from hocket.coupling.wiring import Drive
 from hocket.errors import ScenarioError
 from hocket.files import wording
-from hocket.files.formats import read
 from hocket.model.clock import format_duration
 from hocket.model.composite import Composite
 from hocket.model.composite import levels as levels_of
@@ -33,7 +32,7 @@ from hocket.planning.tree import PlanTree
 from hocket.simulators.wrappers.emulation import emulation_layers
 
 
-def describe(files: options.Files, connect: options.Connect = None) -> None:
+def describe(files: options.Files, changes: options.Changes = options.NO_CHANGES) -> None:
     """Classify a scenario as the literature does. Nothing is run.
 
     Examples:
@@ -41,7 +40,7 @@ def describe(files: options.Files, connect: options.Connect = None) -> None:
     """
     from hocket.analysis.classification import UNKNOWN, classify
 
-    experiment = looked_at(read_experiment(files, connect or ()))
+    experiment = read_changed(files, changes, looks=True)
     rows = [{"term": term, "here": here} for term, here in classify(experiment.composite).items()]
     print_out(*titled_table(experiment.name, rows, None))
     print_out("", "only its author knows:", *(f"  {question}" for question in UNKNOWN))
@@ -49,7 +48,8 @@ def describe(files: options.Files, connect: options.Connect = None) -> None:
 
 
 def show(
-    file: options.File,
+    files: options.Files,
+    changes: options.Changes = options.NO_CHANGES,
     everything: Annotated[bool, flag("--all", "Of an FMU: its local variables too.")] = False,
 ) -> None:
     """Print levels, models, ports and connections, or all about an FMU. Nothing is run.
@@ -57,11 +57,13 @@ def show(
     Examples:
         hocket show car.toml
         hocket show ball.fmu --all
+        hocket show a.fmu b.fmu --connect b.u=a.y
     """
-    if is_fmu(file):
-        print_out(*fmu_page(file, everything))
+    file, *more = files
+    if is_fmu(file) and not more and not changes.typed().keys() - {"--build"}:
+        print_out(*fmu_page(file, everything, changes.build))
         return
-    experiment = looked_at(read(file))
+    experiment = read_changed(files, changes, looks=True)
     if everything:
         what = f"`--all` is for an FMU, and `{file.name}` is not one"
         raise ScenarioError(what, str(file), "an FMU", "leave it out: all of a scenario is shown")

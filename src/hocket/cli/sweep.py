@@ -54,7 +54,7 @@ def sweep(
     ],
     stop: options.Stop = None,
     start: options.Start = None,
-    step: options.Step = None,
+    changes: options.Changes = options.NO_CHANGES,
     every: options.Every = None,
     record: options.Record = None,
     ledger: options.Ledger = False,
@@ -65,11 +65,9 @@ def sweep(
     workers: Annotated[int | None, option("N", "Runs at a time, if not one per processor.", min=1)] = None,
     quiet: Annotated[bool, flag("--quiet", "Print the folder of the runs only.")] = False,
     csv: Annotated[Path | None, option("FILE", "Write the table, all of it.")] = None,
-    connect: options.Connect = None,
-    assign: options.Set = None,
     observe: options.Observe = None,
     interface: options.Interfaces = None,
-    isolate: options.Isolate = False,
+    isolate: options.Isolate = None,
     time_limit: options.TimeLimit = None,
     no_stop_time: options.NoStopTime = False,
     log: options.Log = False,
@@ -83,11 +81,11 @@ def sweep(
         hocket sweep car.ssp --vary spring.k=1e4:4e4:16 --csv k.csv
     """
     fmus = fmu_options(interface, isolate, time_limit, no_stop_time, log)
-    experiment = read_for_run("sweep", files, connect or (), observe or (), fmus, stop, ledger)
-    fixed = parse_assignments(experiment, assign or ())
+    experiment = read_for_run("sweep", files, changes, observe or (), fmus, stop, ledger)
+    fixed = parse_assignments(experiment, changes.assign or ())
     varied = _parameter_combinations(experiment, vary)
     check_outputs(others=[csv])
-    typed = {"start": start, "stop": stop, "every": every, "record": record, "set": assign}
+    typed = {"start": start, "stop": stop, "every": every, "record": record, "set": changes.assign}
     with (
         run_folder(folder, f"{folder_stem(files, experiment)}-sweep", overwrite) as place,
         locate_faults(files, [name for name, value in typed.items() if value]),
@@ -99,7 +97,6 @@ def sweep(
             [{**fixed, **one} for one in varied],
             stop,
             start=start,
-            step=step,
             every=every,
             record=record_patterns(experiment, record),
             ledger=ledger,

@@ -201,7 +201,7 @@ def count_progress(name: str, what: str, quiet: bool, total: int = 1) -> Iterato
 
 @contextmanager
 def run_progress(
-    experiment: Experiment, quiet: bool, start: Duration | None = None, step: Duration | None = None
+    experiment: Experiment, quiet: bool, start: Duration | None = None
 ) -> Iterator[Progress | None]:
     """Give what `run` calls to show its progress; None where nobody would see it."""
     if quiet or not is_terminal(stderr=True):
@@ -210,7 +210,7 @@ def run_progress(
     from rich.progress import TextColumn
 
     begin = float(seconds(start or experiment.start))
-    length = float(seconds(step or experiment.composite.step))
+    length = float(experiment.composite.step)
     columns = TextColumn("{task.fields[reached]}"), TextColumn("{task.fields[rate]}", style="dim")
     with progress_bar(*columns) as bar:
         task = bar.add_task(experiment.name, total=1.0, reached="", rate="starting")

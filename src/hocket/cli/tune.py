@@ -20,12 +20,11 @@ import typer
 from rich.progress import TextColumn
 
 from hocket.cli import options
-from hocket.cli.command_arguments import check_stop, parse_stop, split_assignment
+from hocket.cli.command_arguments import check_stop, parse_stop, read_changed, split_assignment
 from hocket.cli.options import flag, option
 from hocket.cli.output_files import check_outputs, check_scenario_target, print_written, with_size, write_json
 from hocket.cli.terminal import is_terminal, print_err, print_out, progress_bar
 from hocket.errors import Fault, FileError, Place, ScenarioError
-from hocket.files.formats import read
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment, Tuning
 from hocket.planning.planner import plan_tree
@@ -95,14 +94,17 @@ def _tunable_names(composite: Composite) -> Iterator[str]:
 
 
 def read_tuning_request(
-    file: Path,
+    files: Sequence[Path],
+    changes: options.Changes,
     over: Sequence[str] | None,
     objective: Sequence[str] | None,
     limit: Sequence[str] | None,
     stop: str | None,
 ) -> TuningRequest:
     """Return what is asked for; what was typed wins over the file."""
-    experiment = read(file)
+    experiment = read_changed(files, changes)
+    if changes.typed():  # the lines of the file are no longer those of the scenario
+        experiment = replace(experiment, path=None)
     ends = parse_stop(experiment, stop)
     limits = {
         name: _parse_limit(name, text) for name, text in _parse_pairs(limit, "--limit", "rho=1").items()
@@ -113,10 +115,10 @@ def read_tuning_request(
         {**experiment.tune.limits, **limits},
     )
     if any(name.partition(":")[0] in TIMED for name in (*tuning.objectives, *tuning.limits)):
-        check_stop(experiment, stop, [file], "tune")
+        check_stop(experiment, stop, files, "tune")
     given = {"--over": over, "--objective": objective, "--limit": limit}
     typed = frozenset(name for name, value in given.items() if value)
-    return TuningRequest(file, experiment, tuning, ends, typed)
+    return TuningRequest(files[0], experiment, tuning, ends, typed)
 
 
 def _parse_pairs(texts: Sequence[str] | None, option: str, example: str) -> dict[str, str]:
@@ -193,7 +195,8 @@ def watch_search(name: str, quiet: bool) -> Iterator[SearchMonitor]:
 
 
 def tune(
-    file: options.File,
+    files: options.Files,
+    changes: options.Changes = options.NO_CHANGES,
     over: Annotated[
         list[str] | None,
         option(
@@ -249,13 +252,14 @@ def tune(
         hocket tune car.toml --apply 3 --out better.toml
         hocket tune car.toml --folder tuned --dask tcp://10.0.0.1:8786
     """
-    asked = read_tuning_request(file, over, objective, limit, stop)
+    file = files[0]
+    asked = read_tuning_request(files, changes, over, objective, limit, stop)
     if verify:
-        check_stop(asked.experiment, stop, [file], "tune")
+        check_stop(asked.experiment, stop, files, "tune")
     target = out or file.with_name(f"{file.stem}.tuned.toml")
     writes = apply is not None or out is not None
     if writes:
-        check_scenario_target(target, [file], endings=(".toml", ".ssp"))
+        check_scenario_target(target, files, endings=(".toml", ".ssp"))
     check_outputs(as_json, plot, others=[page])
     if folder:
         _make_search_folder(folder)

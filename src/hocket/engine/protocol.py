@@ -43,6 +43,8 @@ class LiveLevel(Protocol):
     rows: Any
     micro_rows: Any
     kept: Any
+    restorable: list[Any]
+    under_way: bool
     sweeps: Any
     steps: Any
     pace: Any

@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import struct
 import weakref
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,6 +30,8 @@ from hocket.errors import FileError, HocketError, InternalError
 from hocket.model.protocols import Array
 
 SAMPLES, CHECKSUMS = "samples", "checksums"
+RESCUED = ".rows"
+"""What a table's file of rows ends with that compiled code wrote when the process crashed."""
 _NAME, _UNIT = b"hocket.table", b"unit"
 _AT_ONCE = 1 << 30  # macOS refuses to write 2 GiB in one call
 _TORN = (pa.ArrowException, OSError, EOFError)
@@ -175,6 +178,11 @@ class ArrowRecorder:
                 raise write_error(path, error) from error
             self._paths.append(path)
             self._schemas.append(schema)
+
+    @property
+    def rescue_paths(self) -> list[Path]:
+        """Where the rows of each table go that still wait when the process crashes."""
+        return [path.with_suffix(RESCUED) for path in self._paths]
 
     @property
     def count(self) -> int:
@@ -333,10 +341,15 @@ class Samples:
                     block = stream.read_next_batch()
                     block.validate()  # a power cut may have left zeros
                 except (StopIteration, *_TORN):
-                    return
+                    break
                 if rows is not None and block.num_rows != rows:
                     raise damage_error(self.path, f"a block has {block.num_rows} rows instead of {rows}")
                 yield block
+        rescued = self._rescued_rows()
+        if len(rescued):
+            fields = [self.table.schema.field(place) for place in (0, *columns)]
+            arrays = [pa.array(rescued[:, place]) for place in (0, *columns)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, self.table.schema.metadata))
 
     def _verified_rows(self) -> Iterator[int | None]:
         """Yield how many rows each block has that is as it was written; None, for ever: nobody knows."""
@@ -357,6 +370,15 @@ class Samples:
             yield int(records[number]["rows"])
         if len(data) != ends[-1] and not self.checksums.unfinished:
             raise damage_error(self.path, f"it has {len(data)} bytes instead of {ends[-1]}")
+
+    def _rescued_rows(self) -> Array:
+        """Return the rows that were written as the process crashed, if they follow the last block."""
+        width = 1 + len(self.table.columns)
+        if self.checksums is not None:
+            ends = self.checksums.of(self.index)["end"]
+            if len(ends) > 1 and int(ends[-1]) not in self.verified:
+                return np.empty((0, width))
+        return _read_rescued(self.path.with_suffix(RESCUED), width)
 
     def _is_torn_tail(self, data: Any, records: Any, number: int) -> bool:
         """Return whether a run that was not ended in order ends here: no later block is whole."""
@@ -379,7 +401,7 @@ class Samples:
     def rows(self) -> int:
         """How many there are, now."""
         if self.checksums is not None:
-            return int(self.checksums.of(self.index)["rows"].sum())
+            return int(self.checksums.of(self.index)["rows"].sum()) + len(self._rescued_rows())
         return sum(block.num_rows for block in self.blocks())
 
     @property
@@ -415,6 +437,26 @@ def _map_bytes(path: Path) -> Any:
     except OSError as error:
         what = f"cannot read `{path.name}`: {error.strerror or error}"
         raise FileError(what, where=str(path), hint="was the run moved or deleted?") from error
+
+
+def _read_rescued(path: Path, width: int) -> Array:
+    """Return the rows that were written as the process crashed; none of a file that is torn, or not there."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        content = b""
+    if len(content) < _HEAD.size:
+        return np.empty((0, width))
+    mark, checksum, columns, rows = _HEAD.unpack_from(content)
+    numbers = content[_HEAD.size :]
+    whole = mark == b"hkrows1\0" and columns == width and len(numbers) == 8 * columns * rows
+    if not whole or zlib.crc32(numbers) != checksum:
+        return np.empty((0, width))
+    return np.frombuffer(numbers, dtype=float).reshape(rows, columns)
+
+
+_HEAD = struct.Struct("=8sQQQ")
+"""Of rescued rows: mark, checksum, columns, rows."""
 
 
 def _map_samples(path: Path) -> pa.MemoryMappedFile:

@@ -6,8 +6,7 @@ Out: blocks of rows: time, then one value per recorded port
 
 from __future__ import annotations
 
-import numpy as np
-
+import hocket._native as _native
 from hocket.engine.ledger import LEDGER
 from hocket.engine.protocol import LiveLevel
 from hocket.model.extrapolators import value_at
@@ -24,43 +23,47 @@ class Rows:
         self.columns = columns
         self.interval = interval
         """In ticks; 1: every step is kept, also one that ended early, between two ticks."""
-        self.kept: list[list[float]] = []
+        self.waiting = _native.RowBuffer(width=len(columns) + 1, interval=1)
+        """Compiled code holds them: a crash must not take them along."""
         self.newest = -1
         """The tick of the newest row."""
 
     @property
     def count(self) -> int:
         """How many rows wait."""
-        return len(self.kept)
+        return len(self.waiting)
 
     def mark(self) -> tuple[int, int]:
         """Return how far the rows go."""
-        return len(self.kept), self.newest
+        return self.waiting.size, self.newest
 
     def back_to(self, mark: tuple[int, int]) -> None:
         """Forget the rows that came after a mark."""
         count, self.newest = mark
-        del self.kept[count:]
+        self.waiting.truncate(count)
+
+    def settle(self, mark: tuple[int, int] | None, but_newest: bool = False) -> None:
+        """Take the rows before a mark as final, or all of them, or all but the newest."""
+        size = self.waiting.size if mark is None else mark[0]
+        self.waiting.settle(size - (but_newest and self.count > 0))
 
     def keep(self, level: LiveLevel, tick: int, due: bool = False) -> None:
         """Keep a row, if one is due; it replaces one of the same tick that still waits."""
         if not due and self.interval > 1 and tick % self.interval:
             return
-        if self.kept and self.newest == tick:
-            self.kept.pop()
+        if self.newest == tick and self.count:
+            self.waiting.truncate(self.waiting.size - 1)
         self.newest = tick
         values = (_column_value(level, column, tick) for column in self.columns)
-        self.kept.append([level.clock.time(tick), *values])
+        self.waiting.append([level.clock.time(tick), *values])
 
     def keep_micro(self, t: float, y: Array) -> None:
         """Keep a row of a micro step: the outputs among the columns."""
-        self.kept.append([t, *(float(y[port]) for _, port, _ in self.columns)])
+        self.waiting.append([t, *(float(y[port]) for _, port, _ in self.columns)])
 
     def taken(self) -> Array:
-        """Return the waiting rows and forget them."""
-        block = np.array(self.kept, dtype=float).reshape(-1, len(self.columns) + 1)
-        self.kept = []
-        return block
+        """Return the waiting rows that are final, and forget them."""
+        return self.waiting.take()
 
 
 def _column_value(level: LiveLevel, column: Column, tick: int) -> float:

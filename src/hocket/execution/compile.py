@@ -6,9 +6,11 @@ Out: a Compilation: the level without constraints, loops or hosts, and what was 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hocket.files.experiments import ExperimentLike, as_experiment
+from hocket.model.clock import Duration
 from hocket.model.scenario import Connections
 from hocket.planning.compiler.compiler import Compilation, compile_level
 from hocket.planning.compiler.contract import Pass
@@ -19,9 +21,13 @@ def compile(
     passes: Sequence[Pass] | None = None,
     *,
     connections: Connections = (),
+    step: Duration | None = None,
+    parameters: Mapping[str, Any] | None = None,
     in_order: bool = True,
 ) -> Compilation:
-    """Return a trivial level that does what this one should; see `compile_level`."""
-    return compile_level(
-        as_experiment(what, connections, done="compiled").composite, passes, in_order=in_order
-    )
+    """Return a trivial level that does what this one should; see `compile_level`.
+
+    `connections`, `step` and `parameters` are those of `hocket.run`.
+    """
+    meant = as_experiment(what, connections, step=step, parameters=parameters, done="compiled")
+    return compile_level(meant.composite, passes, in_order=in_order)

@@ -19,13 +19,21 @@ import numpy as np
 from hocket.engine.selection import choose_tables
 from hocket.errors import Fault, ScenarioError
 from hocket.execution.session import EngineName, Execution, Job, Progress, pause_collector
-from hocket.files.experiments import ExperimentLike, as_experiment
+from hocket.files.experiments import ExperimentLike, as_experiment, vary_experiment
 from hocket.files.run_folder import Run, RunFolder
-from hocket.model.arguments import expect, expect_call, expect_folder, is_positive, is_whole
+from hocket.model.arguments import (
+    expect,
+    expect_call,
+    expect_count,
+    expect_flags,
+    expect_folder,
+    expect_texts,
+    is_one_of,
+    is_positive,
+)
 from hocket.model.clock import Duration, format_duration
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connections
-from hocket.planning.parameters import with_parameters
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import clock_of
 from hocket.simulators.recipes import parse_seconds
@@ -53,14 +61,15 @@ def run(
     """Run a composite, FMUs or a file (.toml, .ssp, .fmu) from start to stop and return what was recorded.
 
     `connections` couple several FMUs: run(["a.fmu", "b.fmu"], connections={"a.u": "b.y"}). What is not given
-    is taken from the [run] table of the file, or from the default experiment. `step` is
-    that of the outermost level, `every` the time between rows (default: each step; "micro": also the micro
-    steps of the simulators that hocket integrates). `parameters` are set by path: {"spring.k": 20}. `record`
+    is taken from the [run] table of the file, or from the default experiment. `step` is that of the outermost
+    level, and of those that have none of their own; `every` the time between rows (default: each step;
+    "micro": also the micro steps of the simulators that hocket integrates). `parameters` are set by path:
+    {"spring.k": 20}. `record`
     overrides the ports that the scenario records, `ledger` adds the accounts of its power bonds. `folder`
     keeps the run (default: a temporary folder that goes with the returned Run). `threads`: None decides by
     measured cost. `realtime=1.0` keeps pace with the clock, 2.0 with twice its speed. Ctrl-C, or SIGTERM,
-    ends the run between two steps and returns what there is, with the status "stopped"; a second one ends it
-    at once.
+    ends the run between two steps, or within one that does not end soon, and returns the rows that are final,
+    with the status "stopped"; a second one ends it at once.
     """
     experiment = experiment_to_run(
         what, connections, start=start, stop=stop, step=step, every=every, name=name
@@ -102,6 +111,7 @@ def run_experiment(
     )
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: the time reached, the stop")
+    expect_flags(ledger=ledger, overwrite=overwrite)
     job = replace(_job(experiment, record, ledger), facts=facts)
     _check_choices(engine, threads, realtime)
     output = RunFolder.create(folder, job.experiment.name, overwrite)
@@ -128,12 +138,12 @@ def experiment_to_run(
     name: str = "",
 ) -> Experiment:
     """Return what is to be run, with what was asked for in place of its own defaults."""
-    experiment = as_experiment(what, connections, start=start, stop=stop)
-    expect(isinstance(name, str), "name", name, "text")
-    if step is not None:
-        experiment = replace(experiment, composite=experiment.composite.with_changes(step=step))
+    experiment = as_experiment(what, connections, start=start, stop=stop, step=step)
+    expect_texts(name=name)
     if every is not None:
-        experiment = replace(experiment, every="micro" if every == "micro" else _output_interval(every))
+        experiment = replace(
+            experiment, every="micro" if is_one_of(every, ("micro",)) else _output_interval(every)
+        )
     if experiment.stop is None:
         raise ScenarioError("nothing says when the run stops", "stop", "a stop time", "run(..., stop=10)")
     if experiment.stop < experiment.start:
@@ -141,14 +151,6 @@ def experiment_to_run(
         when = f"the run stops at {stop_time}, before it starts at {start_time}"
         raise ScenarioError(when, where="stop")
     return replace(experiment, name=name or experiment.name or "run")
-
-
-def vary_experiment(
-    experiment: Experiment, parameters: Mapping[str, Any], where: str = "parameters"
-) -> Experiment:
-    """Return an experiment with other parameters."""
-    expect(isinstance(parameters, Mapping), where, parameters, 'values by path: {"spring.k": 20}')
-    return replace(experiment, composite=with_parameters(experiment.composite, parameters, where))
 
 
 def _json_value(value: Any) -> Any:
@@ -207,8 +209,7 @@ def whole_steps(start: Fraction, stop: Fraction, step: Fraction) -> int:
 
 
 def _check_choices(engine: str, threads: int | None, realtime: float | None) -> None:
-    expect(engine in get_args(EngineName), "engine", engine, '"native" or "interpreter"')
-    counted = threads is None or is_whole(threads, 1)
-    expect(counted, "threads", threads, "a whole number above zero, or None")
+    expect(is_one_of(engine, get_args(EngineName)), "engine", engine, '"native" or "interpreter"')
+    expect_count("threads", threads)
     paced = realtime is None or is_positive(realtime)
     expect(paced, "realtime", realtime, "a number above zero: 1 keeps pace with the clock")

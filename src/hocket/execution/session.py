@@ -13,11 +13,13 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from math import isfinite
 from time import perf_counter, sleep
 from types import FrameType
 from typing import Any, Literal, TypeAlias
 
+from hocket._native import RunGuard
 from hocket.engine.initialise import initialise
 from hocket.engine.ledger import check_stored_energies, stored_energies
 from hocket.engine.native.engine import NativeEngine, native_obstacle
@@ -28,7 +30,7 @@ from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import StepCounts
 from hocket.engine.selection import ConstraintDrift, RecordedTable, TableChoice, bind_tables, keep_start_rows
 from hocket.errors import HocketError
-from hocket.files.run_facts import Status
+from hocket.files.run_facts import FACTS, Status
 from hocket.files.run_folder import Run, RunFolder
 from hocket.files.toml import dumps
 from hocket.model.clock import Clock
@@ -36,6 +38,7 @@ from hocket.model.experiment import Experiment
 from hocket.model.protocols import Array
 from hocket.planning.tree import PlanTree
 from hocket.simulators.fmu.live import deliver
+from hocket.simulators.fmu.recipe import Fmu
 
 
 @contextmanager
@@ -106,10 +109,27 @@ class RealTimePacer:
 LOOK_INTERVAL = 0.1
 """Seconds between two looks at the keyboard, the progress bar and the rows."""
 
+PATIENCE = 0.3
+"""Seconds that a step is given to end after a request to stop."""
+
 Progress: TypeAlias = Callable[[float, float], None]
 """Called with the time reached and the stop time, about ten times a second."""
 
 EngineName: TypeAlias = Literal["native", "interpreter"]
+
+
+class StopRequest:
+    """A request to stop, and the time since a step under way was found to have got it."""
+
+    def __init__(self, asked: threading.Event):
+        self.asked = asked
+        self.since: float | None = None
+
+    def is_overdue(self) -> bool:
+        """Return whether the step under way had its time to end."""
+        if self.asked.is_set() and self.since is None:
+            self.since = perf_counter()
+        return self.since is not None and perf_counter() - self.since >= PATIENCE
 
 
 @dataclass(frozen=True)
@@ -153,13 +173,15 @@ class Execution:
 
     def __post_init__(self) -> None:
         self.recorder = ArrowRecorder(self.output.path)
+        self.guard = RunGuard(folder=str(self.output.path), facts=str(self.output.path / FACTS))
 
     def start(self, wanted: EngineName, threads: int | None, realtime: float | None = None) -> None:
         """Open and initialise everything; write down what will be run."""
         job = self.job
         if realtime is not None:
-            self.pace = RealTimePacer(realtime, float(job.design.composite.step))
+            self.pace = RealTimePacer(float(realtime), float(job.design.composite.step))
         self.output.add(job.facts)
+        self.guard.set_facts(*self.output.crash_facts())
         with self._time_phase("start"), pause_collector():
             self.level = open_level(job.design, job.clock)
             initialise(self.level, job.clock.time(0), job.stop)
@@ -173,7 +195,7 @@ class Execution:
                 self.engine = InterpreterEngine(self.level, self.recorded)
             else:
                 self.engine = NativeEngine(self.level, self.recorded, threads)
-        self.notes = [*job.experiment.notes, *job.design.plan.all_notes()]
+        self.notes = [*job.experiment.notes, *job.design.plan.all_notes(), *_contact_notes(job.design)]
         tables = [entry.table for entry in self.recorded]
         self.recorder.open(tables)
         self.output.begin(
@@ -186,6 +208,9 @@ class Execution:
             stop=job.stop,
             notes=self.notes,
         )
+        rescued = enumerate(self.recorder.rescue_paths)
+        self.guard.set_tables([(str(path), self.engine.waiting_rows(index)) for index, path in rescued])
+        self.guard.set_facts(*self.output.crash_facts())
 
     def proceed(self, progress: Progress | None, interrupted: threading.Event | None = None) -> bool:
         """Step to the end; return False if the user asked to stop, by Ctrl-C or by the event."""
@@ -193,17 +218,30 @@ class Execution:
         left = self.job.steps
         asked = interruptible() if interrupted is None else nullcontext(interrupted)
         with self._time_phase("steps"), asked as stopping:
+            attend = partial(self._attend, progress, StopRequest(stopping))
+            run = partial(self.engine.run, attend=attend)
             while left and not stopping.is_set():
                 if self.pace is None:
-                    left -= self.engine.run(left, LOOK_INTERVAL)
+                    left -= run(left, LOOK_INTERVAL)
                 else:
-                    left -= self.pace.run(self.engine.run, left, LOOK_INTERVAL, stopping)
-                self._drain()
-                if progress is not None:
-                    progress(self.time_reached, self.job.stop)
+                    left -= self.pace.run(run, left, LOOK_INTERVAL, stopping)
+                self._attend(progress)
         self.engine.keep_last_rows()
         self._drain()
         return not left
+
+    def _attend(
+        self, progress: Progress | None, asked: StopRequest | None = None, still: bool = True
+    ) -> bool:
+        """Write the final rows, where nothing moves them, and tell progress; return whether to go on.
+
+        Within a step the time reached is that of its start.
+        """
+        if still:
+            self._drain()
+        if progress is not None:
+            progress(self.time_reached, self.job.stop)
+        return asked is None or not asked.is_overdue()
 
     def end(self, status: Status) -> Run:
         """Write down how it went, and return what can be looked at."""
@@ -224,9 +262,17 @@ class Execution:
         if kept := self.drift.notes():
             self.notes = [*self.notes, *kept]
             self.output.add({"notes": self.notes, **self.drift.facts()})
-        self._keep_energies()
+        if self.engine.within_step:
+            step = f"stopped within a macro step, at t = {self.time_reached!r} s"
+            lost = "rows that a rollback could have changed, and energies of power bonds, are left out"
+            self.notes = [*self.notes, f"{step}: {lost}"]
+            self.output.add({"notes": self.notes, "within_step": True})
+        else:
+            self._keep_energies()
         self._sync()
-        return self.output.end(status, reached=self.time_reached, counts=counts, phases=self.phases)
+        ended = self.output.end(status, reached=self.time_reached, counts=counts, phases=self.phases)
+        self.guard.set_facts(*self.output.crash_facts())
+        return ended
 
     def _keep_energies(self) -> None:
         assert self.engine is not None
@@ -272,6 +318,7 @@ class Execution:
 
     def fail(self, error: BaseException, named: bool) -> None:
         """Write the rows that wait and why it ended; what goes wrong here must not hide the error itself."""
+        self.guard.set_facts("", "")
         with suppress(HocketError):
             self._drain()
         self._keep_pace()
@@ -298,6 +345,7 @@ class Execution:
                 self.level.close()
             except Exception as error:
                 warnings.warn(str(error), RuntimeWarning, stacklevel=3)
+        self.guard.close()
 
     @property
     def time_reached(self) -> float:
@@ -314,6 +362,8 @@ class Execution:
 
     def _drain(self) -> None:
         deliver()
+        if self.engine is not None:
+            self.engine.settle_rows()
         for index in range(self.recorder.count if self.engine is not None else 0):
             assert self.engine is not None
             block = self.engine.rows(index)
@@ -346,6 +396,14 @@ class Execution:
             yield
         finally:
             self.phases[name] = perf_counter() - begin
+
+
+def _contact_notes(design: PlanTree) -> Iterator[str]:
+    """Yield which FMUs stay isolated for what they did in their first contact."""
+    leaves = design.leaves.wiring
+    for name, model in zip(leaves.names, leaves.models, strict=True):
+        if isinstance(model, Fmu) and model.contact_note:
+            yield f"`{name}`: {model.contact_note}"
 
 
 def _scenario_text(experiment: Experiment) -> str:

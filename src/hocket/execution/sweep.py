@@ -15,11 +15,17 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
 
 from hocket.errors import Fault, Place, ScenarioError
-from hocket.execution.run import experiment_to_run, run_experiment, vary_experiment
+from hocket.execution.run import experiment_to_run, run_experiment
 from hocket.execution.session import LOOK_INTERVAL, Progress, interruptible
-from hocket.files.experiments import ExperimentLike
+from hocket.files.experiments import ExperimentLike, vary_experiment
 from hocket.files.run_folder import Run
-from hocket.model.arguments import expect, expect_call, expect_folder, is_whole
+from hocket.model.arguments import (
+    expect,
+    expect_call,
+    expect_count,
+    expect_folder,
+    is_one_of,
+)
 from hocket.model.clock import Duration
 from hocket.model.experiment import Experiment
 
@@ -172,9 +178,8 @@ def _check_sweep_arguments(
     sets = [parameters] if isinstance(parameters, Mapping) else list(parameters)
     for one in sets:
         expect(isinstance(one, Mapping), "parameters", one, expected)
-    expect(errors in ("raise", "return"), "errors", errors, '"raise" or "return"')
-    counted = workers is None or is_whole(workers, 1)
-    expect(counted, "workers", workers, "a whole number above zero, or None")
+    expect(is_one_of(errors, ("raise", "return")), "errors", errors, '"raise" or "return"')
+    expect_count("workers", workers)
     return sets
 
 

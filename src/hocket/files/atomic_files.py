@@ -14,6 +14,7 @@ from typing import IO
 
 from hocket.engine.recording import write_error
 from hocket.errors import FileError, HocketError
+from hocket.model.arguments import as_path
 
 
 @contextmanager
@@ -25,7 +26,7 @@ def replace_file(
     With `sync` it is on the disk, and not only with the system, when this returns. Raises `failure` if it
     cannot be written.
     """
-    target = Path(path)
+    target = as_path(path)
     try:
         if target.exists() and not target.is_file():
             with target.open("wb") as file:
@@ -62,8 +63,13 @@ def write_text(
     path: Path, text: str, failure: type[HocketError] = HocketError, *, sync: bool = False
 ) -> None:
     """Write a text as UTF-8, whole or not at all."""
+    try:
+        written = text.encode()
+    except UnicodeEncodeError as error:
+        what = f"`{Path(path).name}` cannot be written: text with a lone surrogate {text[error.start]!a}"
+        raise failure(what, str(path), "text that UTF-8 can hold") from None
     with replace_file(path, failure, sync) as file:
-        file.write(text.encode())
+        file.write(written)
 
 
 def read_text(path: Path) -> str:

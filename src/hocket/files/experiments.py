@@ -6,7 +6,7 @@ Out: an Experiment
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,10 +14,12 @@ from typing import Any, TypeAlias
 from hocket.errors import ScenarioError
 from hocket.files.fmus import experiment_from_fmus, model_name
 from hocket.files.formats import read
+from hocket.model.arguments import expect
 from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connections
+from hocket.planning.parameters import with_parameters
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.recipes import parse_seconds
 
@@ -35,17 +37,32 @@ def as_experiment(
     *,
     start: Duration | None = None,
     stop: Duration | None = None,
+    step: Duration | None = None,
+    parameters: Mapping[str, Any] | None = None,
     done: str = "run",
 ) -> Experiment:
     """Return what is meant as an experiment; `connections` couple several FMUs.
 
-    `start` and `stop` are in place of its own. `done` says what is done with it, for the message when that is
-    impossible: "checked".
+    `start` and `stop` are in place of its own, `step` in place of that of the outermost level and of those
+    that have none of their own; `parameters` are set by path: {"spring.k": 20}. `done` says what is done with
+    it, for the message when that is impossible: "checked".
     """
     experiment = _read_experiment(what, connections, done)
     times = {"start": start, "stop": stop}
     given: Any = {key: parse_seconds(time, key) for key, time in times.items() if time is not None}
-    return replace(experiment, **given)
+    experiment = replace(experiment, **given)
+    if step is not None:
+        experiment = replace(experiment, composite=experiment.composite.with_changes(step=step))
+    return experiment if parameters is None else vary_experiment(experiment, parameters)
+
+
+def vary_experiment(
+    experiment: Experiment, parameters: Mapping[str, Any], where: str = "parameters"
+) -> Experiment:
+    """Return an experiment with other parameters."""
+    fits = isinstance(parameters, Mapping) and all(isinstance(path, str) for path in parameters)
+    expect(fits, where, parameters, 'values by path: {"spring.k": 20}')
+    return replace(experiment, composite=with_parameters(experiment.composite, parameters, where))
 
 
 def check_times(experiment: Experiment) -> None:
@@ -69,7 +86,7 @@ def _read_experiment(what: ExperimentLike, connections: Connections, done: str) 
             return experiment_from_fmus(_named_fmus(what, done), connections)
         case _:
             raise ScenarioError(f"{what!r:.60} cannot be {done}", expected=EXPECTED)
-    if connections:
+    if not isinstance(connections, Sized) or len(connections):
         hint = "write them into the scenario, or give FMUs"
         raise ScenarioError(f"there is nothing to connect in {what!r:.60}", "connections", "FMUs", hint)
     return experiment

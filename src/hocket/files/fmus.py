@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
@@ -26,6 +27,7 @@ from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connections, Scenario
 from hocket.simulators.fmu.archive import cache_folder
 from hocket.simulators.fmu.recipe import Fmu
+from hocket.simulators.fmu.variables import FmuInterface
 from hocket.simulators.wrappers.emulation import is_emulation
 from hocket.simulators.wrappers.timed import Timed
 
@@ -69,8 +71,8 @@ def experiment_from_fmus(fmus: Mapping[str, Fmu], connections: Connections = ())
     start = min((seconds(d.start) for d in described if _is_finite(d.start)), default=Fraction(0))
     stops = [time for d in described if _is_finite(d.stop) and (time := seconds(d.stop)) > start]
     stop = max(stops, default=start + 1)
-    wishes = (StepWish(name, f.description.step, f.interface_used.fixed_step) for name, f in fmus.items())
-    step = min(stop - start, default_step(wishes, stop - start if stops else None)[0])
+    wishes = (fmu_step_wish(name, fmu) for name, fmu in fmus.items())
+    step = min(stop - start, default_step(wishes, stop - start if stops else None).step)
     whole = start + step * ((stop - start) / step).__floor__()
     return Experiment(Composite(Scenario(fmus, connections), step), start, whole, name=", ".join(fmus))
 
@@ -94,22 +96,66 @@ class StepWish(NamedTuple):
     """The step of its default experiment."""
     fixed: float | None
     """The step that it makes inside."""
+    rigid: bool = False
+    """Whether it makes no other steps than those that it asks for."""
 
 
-def default_step(wishes: Iterable[StepWish], span: Fraction | None) -> tuple[Fraction, str]:
-    """Return the shortest step that an FMU asks for, else one that suits the length of the run; and why."""
-    usual = STEP, "since nothing says how long the run is"
-    if span is not None:
-        usual = round_down(span / STEPS), "about a thousandth of the run"
-    found = []
-    for name, asked, fixed in wishes:
-        if _is_finite(asked) and asked > 0:
-            found.append((seconds(asked), f"which `{name}` asks for"))
-        elif _is_finite(fixed) and fixed > 0:
-            own = seconds(fixed)
-            reason = f"a multiple of the {format_duration(own)} that `{name}` steps by inside"
-            found.append((own * _step_multiple(own, usual[0], span), reason))
-    return min(found, key=itemgetter(0), default=usual)
+def fmu_step_wish(name: str, fmu: Fmu, used: FmuInterface | None = None) -> StepWish:
+    """Return what an FMU says of its step; `used` if it is not run by the interface that it says."""
+    interface = used or fmu.interface_used
+    return StepWish(name, fmu.description.step, interface.fixed_step, not interface.variable_step)
+
+
+class StepChoice(NamedTuple):
+    """A step that was chosen since none was told."""
+
+    step: Fraction
+    reason: str
+    tied: bool
+    """Whether an FMU cannot make it shorter."""
+
+
+def default_step(
+    wishes: Iterable[StepWish], span: Fraction | None, inside: Mapping[str, Fraction] | None = None
+) -> StepChoice:
+    """Return the shortest step that an FMU asks for, else one that suits the length of the run.
+
+    It is a multiple of all steps that FMUs make inside, and of the shorter ones of levels `inside`.
+    """
+    usual = STEP if span is None else round_down(span / STEPS)
+    why = "since nothing says how long the run is" if span is None else "about a thousandth of the run"
+    asked: list[StepChoice] = []
+    fixed: dict[str, Fraction] = {}
+    for name, wanted, own, rigid in wishes:
+        if _is_finite(own) and own > 0:
+            fixed[name] = seconds(own)
+        if _is_finite(wanted) and wanted > 0:
+            asked.append(StepChoice(seconds(wanted), f"which `{name}` asks for", rigid))
+        elif name in fixed:
+            times = _step_multiple(fixed[name], usual, span)
+            asked.append(StepChoice(fixed[name] * times, _multiple_reason(name, fixed[name]), True))
+    found = min(asked, key=itemgetter(0), default=StepChoice(usual, why, False))
+    fixed |= {name: step for name, step in (inside or {}).items() if step < found.step}
+    grid = reduce(_common_multiple, fixed.values(), Fraction(0))
+    if not grid:
+        return found
+    if (found.step / grid).denominator == 1:
+        return found._replace(tied=True)
+    reason = " and ".join(_multiple_reason(name, own) for name, own in fixed.items())
+    suited = grid * _step_multiple(grid, found.step, span)
+    return StepChoice(suited, f"{reason}, in place of {format_duration(found.step)}, {found.reason}", True)
+
+
+def _multiple_reason(name: str, own: Fraction) -> str:
+    return f"a multiple of the {format_duration(own)} that `{name}` steps by inside"
+
+
+def _common_multiple(one: Fraction, other: Fraction) -> Fraction:
+    """Return the least common multiple of two steps; zero stands for none."""
+    if not one:
+        return other
+    whole = one.denominator * other.denominator
+    return Fraction(math.lcm(int(one * whole), int(other * whole)), whole)
 
 
 def _step_multiple(own: Fraction, usual: Fraction, span: Fraction | None) -> int:

@@ -7,14 +7,12 @@ Out: an Experiment; and from an Experiment or a Composite a .toml or .ssp
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hocket.errors import FileError, suggest_nearest
+from hocket.model.arguments import as_path, expect
+from hocket.model.composite import Composite
+from hocket.model.experiment import Experiment
 from hocket.model.registry import load_place
-
-if TYPE_CHECKING:
-    from hocket.model.composite import Composite
-    from hocket.model.experiment import Experiment
 
 _READERS = {
     ".toml": "hocket.files.toml:read",
@@ -33,7 +31,7 @@ def read(path: Path | str) -> Experiment:
 
     Archives may be folders. Raises FileError with every fault.
     """
-    file = Path(path)
+    file = as_path(path)
     kind = _file_kind(file)
     if kind != ".toml" and not file.exists():
         beside = file.absolute().parent
@@ -54,7 +52,9 @@ def read(path: Path | str) -> Experiment:
 
 def write(what: Composite | Experiment, path: Path | str) -> None:
     """Write a scenario as .toml or .ssp, so that `read` gives the same again; an SSP holds FMUs only."""
-    file = Path(path)
+    fits = isinstance(what, (Composite, Experiment))
+    expect(fits, "what", what, "a Composite or an Experiment")
+    file = as_path(path)
     kind = file.suffix.lower()
     if kind not in _WRITERS:
         fault = f"`{file.name}` is not a name for a scenario"

@@ -16,6 +16,7 @@ import numpy as np
 
 from hocket.errors import FileError, ScenarioError, suggest_nearest
 from hocket.files.atomic_files import replace_file
+from hocket.model.arguments import as_path
 from hocket.model.protocols import Array
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def draw_share_bars(axes: Axes, names: Sequence[str], shares: Sequence[float], c
 def check_drawable(path: Path | str) -> None:
     """Refuse a picture that could not be drawn, by the ending of its name or for want of Matplotlib."""
     canvas = import_extra("matplotlib.figure", "plot").Figure().canvas
-    kinds, kind = canvas.get_supported_filetypes(), Path(path).suffix[1:].lower()
+    kinds, kind = canvas.get_supported_filetypes(), as_path(path).suffix[1:].lower()
     if kind not in kinds:
         what = f"cannot draw a `{kind}` file" if kind else f"`{Path(path).name}` has no ending"
         raise FileError(

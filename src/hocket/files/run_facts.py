@@ -19,8 +19,11 @@ from typing import Any, Literal, TypeAlias, get_args
 from hocket.errors import FileError
 from hocket.files.atomic_files import read_text
 
-Status: TypeAlias = Literal["running", "finished", "stopped", "failed", "killed"]
-"""`stopped` is Ctrl-C; `killed` is a run whose process is gone without a word."""
+Status: TypeAlias = Literal["running", "finished", "stopped", "failed", "crashed", "killed"]
+"""`stopped` is Ctrl-C. `crashed`: its process ended by a signal or inside an FMU, of which `error` tells;
+`killed`: its process is gone without a word."""
+UNFINISHED: tuple[Status, ...] = ("running", "crashed", "killed")
+"""Of a run that was not ended in order; what stands last of it may be torn."""
 
 FACTS = "run.json"
 MARK, FORMAT = "hocket_run", 2
@@ -45,7 +48,9 @@ def seal(facts: Mapping[str, Any], default: Callable[[Any], Any] | None = None) 
 
 
 def _seal_of(plain: Mapping[str, Any]) -> str:
-    return checksum(json.dumps({key: value for key, value in plain.items() if key != CHECKSUM}))
+    """Return the checksum of the values but for itself; the words of a crash are written as it happens."""
+    open_ended = (CHECKSUM, "error") if plain.get("status") == "crashed" else (CHECKSUM,)
+    return checksum(json.dumps({key: value for key, value in plain.items() if key not in open_ended}))
 
 
 def parse_sealed(
@@ -161,7 +166,7 @@ _AT_THE_END = ("reached", "timings", "counts")
 
 
 def _check_shape(facts: Mapping[str, Any], folder: Path) -> None:
-    ended = facts.get("status") not in ("running", "killed")
+    ended = facts.get("status") not in UNFINISHED
     needed = (*_ALWAYS, *(_AT_THE_END if ended else ()))
     for key, fits in _SHAPE.items():
         if (key not in facts and key not in needed) or (key in facts and fits(facts[key])):

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from hocket.engine.ledger import COLUMNS
 from hocket.engine.recording import (
     CHECKSUMS,
+    RESCUED,
     SAMPLES,
     Checksums,
     Samples,
@@ -47,6 +48,7 @@ from hocket.files.run_facts import (
     FORMAT,
     MARK,
     SEALED,
+    UNFINISHED,
     Status,
     checksum,
     process_is_gone,
@@ -54,6 +56,7 @@ from hocket.files.run_facts import (
     read_facts,
     seal,
 )
+from hocket.model.arguments import as_path, as_texts, is_one_of
 from hocket.model.protocols import Array
 
 if TYPE_CHECKING:
@@ -82,6 +85,7 @@ class Run:
     """
 
     def __init__(self, path: Path, keep: object = None):
+        path = as_path(path)
         facts = read_facts(path)
         if facts is None:
             what = f"`{path.name}` is not a run" if path.exists() else f"there is no `{path.name}`"
@@ -180,7 +184,7 @@ class Run:
         if self.info[MARK] < SEALED:
             found = map(Samples.open, sorted(samples.glob("*.arrow")))
             return {each.table.name: each for each in found if each}
-        unfinished = self.info["status"] == "running"
+        unfinished = self.info["status"] in UNFINISHED
         checksums = Checksums(samples / CHECKSUMS, unfinished)
         if not (unfinished and not checksums.path.exists()):
             self._check_checksums(checksums.path)
@@ -239,7 +243,7 @@ class Run:
 
     def table(self, name: str = "") -> pa.Table:
         """Return one rate, time first. It is memory mapped: nothing is loaded before it is used."""
-        if name not in self._samples:
+        if not is_one_of(name, self._samples):
             what = f"there is no table `{name}`"
             raise UnknownPortError(what, where=repr(self), hint=suggest_nearest(name, self._samples))
         samples = self._samples[name]
@@ -283,7 +287,7 @@ class Run:
         return draw_series([self[port] for port in self.select(ports or None)], title, path)
 
     def _finest_samples(self, port: str) -> Samples:
-        if port not in self._finest:
+        if not is_one_of(port, self._finest):
             same_end = [known for known in self.ports if known.endswith(f".{port}")]
             hint = suggest_nearest(port, same_end or self.ports)
             raise UnknownPortError(f"`{port}` was not recorded", where=str(self.path), hint=hint)
@@ -300,9 +304,11 @@ class Run:
         if wanted is None:
             return self.ports
         found: dict[str, None] = {}
-        for port in [wanted] if isinstance(wanted, str) else wanted:
+        for port in as_texts(wanted, "ports", "names of ports, or patterns"):
             alike = [known for known in self.ports if fnmatchcase(known, port)]
             found |= dict.fromkeys([port] if port in self or not alike else alike)
+        if not found:
+            raise UnknownPortError("no port was asked for", where=repr(self), expected="one port at least")
         for port in found:
             self._finest_samples(port)
         return tuple(found)
@@ -332,7 +338,7 @@ class Run:
 
 def open_run(path: Path | str) -> Run:
     """Open the run in a folder; it may still be running, or have been killed."""
-    folder = Path(path).absolute()
+    folder = as_path(path).absolute()
     return Run(folder.parent if folder.name == FACTS else folder)
 
 
@@ -349,6 +355,9 @@ def _number_instants(t: Array) -> NDArray[np.complex128]:
 
 
 Time: TypeAlias = float | Fraction
+
+
+_WORDS = "hocket-words-of-a-crash"
 
 
 class RunFolder:
@@ -448,6 +457,12 @@ class RunFolder:
         """Whether the run is kept, and took so long that it shall survive a power cut once it has ended."""
         return self._keep is None and time.perf_counter() - self._since >= LONG
 
+    def crash_facts(self) -> tuple[str, str]:
+        """Return the run.json of a crash: the text before and after the words of its error."""
+        facts = self._facts | {"status": "crashed", "error": _WORDS}
+        before, after = seal(facts, _plain_number).split(_WORDS)
+        return before, after
+
     def _save(self, sync: bool = False) -> None:
         write_text(self.path / FACTS, seal(self._facts, _plain_number), sync=sync)
 
@@ -476,8 +491,10 @@ def _clear_folder(folder: Path, overwrite: bool) -> None:
         hint = "choose another folder, or replace that run with overwrite=True"
         raise FileError(f"`{folder.name}` holds a run already", where=str(folder), hint=hint)
     samples = folder / SAMPLES
-    for path in (*samples.glob("[0-9][0-9][0-9]*-*.arrow"), samples / CHECKSUMS):
-        path.unlink(missing_ok=True)
+    for suffix in (".arrow", RESCUED):
+        for path in samples.glob(f"[0-9][0-9][0-9]*-*{suffix}"):
+            path.unlink()
+    (samples / CHECKSUMS).unlink(missing_ok=True)
     if samples.is_dir() and not any(samples.iterdir()):
         samples.rmdir()
     # run.json goes last: should this be interrupted, the folder is still known as a run.

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from hocket.errors import ScenarioError, suggest_nearest
-from hocket.model.arguments import check_names, expect, is_positive
+from hocket.model.arguments import (
+    check_names,
+    expect,
+    expect_flags,
+    is_one_of,
+    is_positive,
+    is_text,
+)
 
 Balance: TypeAlias = Literal["inversion", "energy"]
 
@@ -39,10 +46,10 @@ class Bond:
         if not isinstance(self.effort, str) or not isinstance(self.flow, str):
             raise ScenarioError("a bond is made of two inputs", where, 'Bond("mass.force", "spring.speed")')
         hint = suggest_nearest(str(self.balance), get_args(Balance))
-        known = self.balance in (None, *get_args(Balance))
+        known = self.balance is None or is_one_of(self.balance, get_args(Balance))
         expect(known, "balance", self.balance, '"inversion", "energy", or None', hint, where)
-        expect(isinstance(self.unit, str), "unit", self.unit, 'a unit such as "W", or "" for none', "", where)
-        expect(isinstance(self.reverse, bool), "reverse", self.reverse, "True or False", "", where)
+        expect(is_text(self.unit), "unit", self.unit, 'a unit such as "W", or "" for none', "", where)
+        expect_flags(where, reverse=self.reverse)
         expect(is_positive(self.eps), "eps", self.eps, "a number above 0", "", where)
 
 

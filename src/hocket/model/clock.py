@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -31,21 +32,33 @@ _SCALES = {
 }
 _WRITTEN = re.compile(r"\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)(?:\s*/\s*([0-9.]+))?\s*([a-zµμ]*)\s*")
 
+LONGEST = int(sys.float_info.max)
+"""Seconds that a time or a duration may have: the largest float."""
+
 _EXAMPLES = 'write 0.01, "1/3 s" or "2.5 ms"'
 
 
 def seconds(duration: Duration) -> Fraction:
     """Return a duration in seconds, exactly: 0.1 is a tenth, "2.5 ms" is 1/400, "1/3 s" and 1/3 are a third.
 
-    Raises ValueError for anything else.
+    Raises ValueError for anything else, and for what no float can hold.
     """
+    found = _read_duration(duration)
+    if abs(found) > LONGEST:
+        raise ValueError(f"`{duration!s:.40}` is longer than any time can be: at most 1.8e308 s")
+    return found
+
+
+def _read_duration(duration: Duration) -> Fraction:
     if isinstance(duration, str):
         match = _WRITTEN.fullmatch(duration)
         if match is None or match[3] not in _SCALES:
             raise ValueError(f"`{duration}` is not a duration: {_EXAMPLES} (ns, us, ms, s, min, h, d)")
         try:
-            value = Fraction(Decimal(match[1]))
-            return value / Fraction(Decimal(match[2] or "1")) * _SCALES[match[3]]
+            written, parts = Decimal(match[1]), Decimal(match[2] or "1")
+            if abs(written.adjusted()) > 330:  # too many digits to even write it out
+                raise ValueError
+            return Fraction(written) / Fraction(parts) * _SCALES[match[3]]
         except (ArithmeticError, ValueError):
             raise ValueError(f"`{duration}` is not a number") from None
     if isinstance(duration, bool) or not isinstance(duration, Real):

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard, run
 
 from hocket.errors import ScenarioError
 from hocket.model import registry
-from hocket.model.arguments import set_fields
+from hocket.model.arguments import expect_flags, is_one_of, set_fields
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Extrapolator, Simulator, is_extrapolator
@@ -126,7 +126,8 @@ class Composite:
 
     `start="window"` gives the extrapolators a past at the start, where every simulator can roll back, so that
     the order is kept; "cold" begins with what is there. A `sampled` level sees its inputs as they are when
-    its step begins, and shows its outputs from its end on, whatever the order around it.
+    its step begins, and shows its outputs from its end on, whatever the order around it. A level that
+    `inherits_step` has none of its own: inside another it has the step of that one, whichever it is given.
     """
 
     scenario: Scenario
@@ -135,6 +136,7 @@ class Composite:
     extrapolation: Extrapolator
     start: StartMode
     sampled: bool
+    inherits_step: bool
 
     def __init__(
         self,
@@ -144,6 +146,7 @@ class Composite:
         extrapolation: Extrapolator | str = "hold",
         start: StartMode = "window",
         sampled: bool = False,
+        inherits_step: bool = False,
     ):
         if not isinstance(scenario, Scenario):
             what = f"a composite is made of a Scenario, not of {scenario!r:.60}"
@@ -157,16 +160,18 @@ class Composite:
             raise ScenarioError(what, where="step", expected="a step above zero")
         extrapolation = _resolve_word(extrapolation, "extrapolators", "extrapolation", is_extrapolator)
         orchestrator = _resolve_word(orchestrator, "orchestrators", "orchestrator", is_orchestrator)
-        if start not in ("window", "cold"):
+        expect_flags(sampled=sampled)
+        if not is_one_of(start, ("window", "cold")):
             raise ScenarioError(f"`start` cannot be {start!r}", "start", '"window" or "cold"')
         set_fields(
             self,
-            scenario=_resolve_extrapolations(scenario),
+            scenario=_hand_step_down(_resolve_extrapolations(scenario), length),
             step=length,
             orchestrator=orchestrator,
             extrapolation=extrapolation,
             start=start,
             sampled=sampled,
+            inherits_step=inherits_step,
         )
 
     def with_scenario(self, scenario: Scenario) -> Composite:
@@ -174,7 +179,8 @@ class Composite:
         return self.with_changes(scenario=scenario)
 
     def with_changes(self, **parts: Any) -> Composite:
-        """Return the same level with other parts."""
+        """Return the same level with other parts; a step that is given is its own from then on."""
+        parts = {"inherits_step": False, **parts} if "step" in parts else parts
         return Composite(**{part.name: getattr(self, part.name) for part in fields(Composite)} | parts)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -225,6 +231,16 @@ def levels(level: Composite, prefix: str = "", sampled: bool = True) -> Iterator
         inner = as_level(model)
         if inner and (sampled or not inner.sampled):
             yield from levels(inner, f"{prefix}{name}.", sampled)
+
+
+def _hand_step_down(scenario: Scenario, step: Fraction) -> Scenario:
+    """Return the scenario with the step in those of its levels that have none of their own."""
+    changed: dict[str, Any] = {
+        name: model.with_changes(step=step, inherits_step=True)
+        for name, model in scenario.models.items()
+        if isinstance(model, Composite) and model.inherits_step and model.step != step
+    }
+    return scenario.with_models({**scenario.models, **changed}) if changed else scenario
 
 
 def _resolve_word(given: Any, kind: registry.Kind, key: str, is_one: Callable[[object], bool]) -> Any:

@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Literal
 
 from hocket.errors import ScenarioError
-from hocket.model.arguments import set_fields
+from hocket.model.arguments import (
+    as_path,
+    as_texts,
+    expect,
+    expect_texts,
+    is_one_of,
+    set_fields,
+)
 from hocket.model.clock import seconds
 from hocket.model.composite import Composite
 
@@ -48,9 +55,20 @@ class Experiment:
     """What was assumed when it was read, in words."""
 
     def __post_init__(self) -> None:
+        expect(isinstance(self.composite, Composite), "composite", self.composite, "a Composite")
+        expect(self.start is not None, "start", self.start, "a time, such as 0")
+        expect(isinstance(self.tune, Tuning), "tune", self.tune, "a Tuning")
+        expect_texts(name=self.name, original=self.original)
+        if self.path is not None:
+            set_fields(self, path=as_path(self.path))
+        set_fields(self, notes=as_texts(self.notes, "notes"))
         for key in ("start", "stop", "every"):
             given = getattr(self, key)
-            if isinstance(given, Fraction) or given is None or (key, given) == ("every", "micro"):
+            if (
+                isinstance(given, Fraction)
+                or given is None
+                or (key == "every" and is_one_of(given, ("micro",)))
+            ):
                 continue
             try:
                 set_fields(self, **{key: seconds(given)})

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from hocket.model.arguments import expect, is_number, is_whole
+from hocket.model.arguments import expect, is_number, is_whole, set_fields
 from hocket.model.protocols import Array, Sample, Value
 
 
@@ -98,6 +98,7 @@ class Polynomial(_Extrapolator):
     def __post_init__(self) -> None:
         fits = is_whole(self.degree) and self.degree <= 8
         expect(fits, "degree", self.degree, "0 to 8", where="Polynomial")
+        set_fields(self, degree=int(self.degree))
 
     @property
     def samples(self) -> int:
@@ -119,6 +120,7 @@ class Hermite(_Extrapolator):
     def __post_init__(self) -> None:
         fits = is_whole(self.samples, 1) and self.samples <= 4
         expect(fits, "samples", self.samples, "1 to 4", where="Hermite")
+        set_fields(self, samples=int(self.samples))
 
     @property
     def degree(self) -> int:

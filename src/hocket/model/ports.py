@@ -10,9 +10,19 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from hocket.errors import ScenarioError
+from hocket.model.arguments import (
+    as_texts,
+    expect,
+    expect_flags,
+    expect_texts,
+    is_flag,
+    is_number,
+    is_one_of,
+    set_fields,
+)
 
 PortType: TypeAlias = Literal["real", "integer", "boolean", "enumeration"]
 
@@ -33,6 +43,14 @@ class Port:
     """What its numbers mean; all travel as float64, whole numbers exactly up to 2^53."""
     held: bool = False
     """Of a real: it changes at events only. Like what is not a real, it is never extrapolated."""
+
+    def __post_init__(self) -> None:
+        expect_texts(name=self.name, unit=self.unit)
+        whole_or_real = self.start is None or is_flag(self.start) or is_number(self.start)
+        expect(whole_or_real, "start", self.start, "a finite number, or None", where=f"port `{self.name}`")
+        expect(is_one_of(self.type, get_args(PortType)), "type", self.type, ", ".join(get_args(PortType)))
+        expect_flags(held=self.held)
+        set_fields(self, feedthrough=as_texts(self.feedthrough, "feedthrough", "names of inputs"))
 
     @property
     def discrete(self) -> bool:

@@ -13,7 +13,13 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from hocket.errors import ScenarioError
-from hocket.model.arguments import check_names, normalise_record, set_fields
+from hocket.model.arguments import (
+    check_names,
+    expect,
+    is_number,
+    normalise_record,
+    set_fields,
+)
 from hocket.model.bonds import Bond, named_bonds
 from hocket.model.constraints import Constraint, named_constraints
 from hocket.model.hosts import Hosts
@@ -36,6 +42,10 @@ class Connection:
     gain: float = 1.0
     offset: float = 0.0
 
+    def __post_init__(self) -> None:
+        for name, value in (("gain", self.gain), ("offset", self.offset)):
+            expect(is_number(value), name, value, "a finite number", where=f"connection of `{self.target}`")
+
 
 @dataclass(frozen=True, slots=True)
 class Insertion:
@@ -44,6 +54,13 @@ class Insertion:
     by: str
     """The name of a pass: "loops"."""
     reason: str
+
+
+def _insertions(inserted: object) -> dict[str, Insertion]:
+    expected = '{"solver": Insertion("loops", "why")}'
+    fits = isinstance(inserted, Mapping) and all(isinstance(each, Insertion) for each in inserted.values())
+    expect(fits, "inserted", inserted, expected)
+    return dict(inserted)  # type: ignore[call-overload, no-any-return]
 
 
 Connections: TypeAlias = (
@@ -118,10 +135,12 @@ class Scenario:
             inputs=parse_ports(inputs),
             outputs=parse_ports(outputs),
             record=normalise_record(record),
-            bonds=MappingProxyType(named_bonds(bonds or {}, models)),
-            constraints=MappingProxyType(named_constraints(constraints or {}, models)),
-            hosts=Hosts.of(hosts) if hosts else None,
-            inserted=MappingProxyType(dict(inserted or {})),
+            bonds=MappingProxyType(named_bonds({} if bonds is None else bonds, models)),
+            constraints=MappingProxyType(
+                named_constraints({} if constraints is None else constraints, models)
+            ),
+            hosts=None if hosts is None or (isinstance(hosts, Mapping) and not hosts) else Hosts.of(hosts),
+            inserted=MappingProxyType(_insertions({} if inserted is None else inserted)),
         )
 
     def __eq__(self, other: object) -> bool:

@@ -8,16 +8,14 @@ The step of the level is the longest one, and where it meets the level around it
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from numbers import Real
 from typing import Annotated, Literal, TypeAlias, get_args
 
 from hocket.coupling.power_accounts import energy_unit
 from hocket.errors import Fault, ScenarioError
-from hocket.model.arguments import choice_faults
+from hocket.model.arguments import choice_faults, is_flag, is_positive, set_fields
 from hocket.model.clock import seconds
 from hocket.model.composite import (
     CapabilityRequest,
@@ -69,6 +67,7 @@ class Adaptive(WrappingOrchestrator):
         faults = [*self._option_faults(), *self._number_faults()]
         if faults:
             raise ScenarioError(faults)
+        set_fields(self, tolerance=float(self.tolerance))
         for name in ("quantum", "first"):
             object.__setattr__(self, name, _as_fraction(getattr(self, name)))
 
@@ -80,7 +79,9 @@ class Adaptive(WrappingOrchestrator):
         yield from choice_faults("estimate", self.estimate, get_args(Estimate))
         yield from choice_faults("controller", self.controller, tuple(GAINS))
         yield from choice_faults("per", self.per, PER)
-        if self.rejects and self.estimate == "orders":
+        if self.rejects is not None and not is_flag(self.rejects):
+            yield Fault(f"`rejects` cannot be {self.rejects!r:.60}", "rejects", "True, False or None")
+        elif self.rejects and self.estimate == "orders":
             yield Fault(
                 '"orders" knows the error before the step: nothing is rejected', "rejects", "False, or None"
             )
@@ -89,7 +90,7 @@ class Adaptive(WrappingOrchestrator):
             yield Fault(what, "rejects", "True, or None", 'estimate="defect", which needs no rollback')
 
     def _number_faults(self) -> Iterator[Fault]:
-        if not isinstance(self.tolerance, Real) or not 0.0 < self.tolerance < math.inf:
+        if not is_positive(self.tolerance):
             yield Fault(f"a tolerance of {self.tolerance!r} is never met", "tolerance", "a number above 0")
         quantum, first = _as_fraction(self.quantum), _as_fraction(self.first)
         if quantum is None or not 0 < quantum <= 1 or (1 / quantum).denominator != 1:

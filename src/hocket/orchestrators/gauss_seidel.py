@@ -14,6 +14,7 @@ from typing import Annotated, Literal, TypeAlias
 from hocket.coupling.graph import least_feedback_order, strong_components
 from hocket.coupling.wiring import OWN, Wiring, wire
 from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.model.arguments import is_one_of
 from hocket.model.composite import InputsMode, OrchestratorTraits, OutputsMode
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import ExplicitOrchestrator, step_body
@@ -35,12 +36,11 @@ class GaussSeidel(ExplicitOrchestrator):
         outputs: OutputsMode = "consistent",
         inputs: InputsMode = "clean",
     ):
-        listed = isinstance(order, Sequence) and all(isinstance(group, Sequence) for group in order)
-        if order != "auto" and (isinstance(order, str) or not listed):
+        if not is_one_of(order, ("auto",)) and not _is_order(order):
             expected = '"auto", or a list of names and groups'
             raise ScenarioError(f"`{order!s:.60}` is not an order", "order", expected)
         groups = tuple(group if isinstance(group, str) else tuple(group) for group in order)
-        object.__setattr__(self, "order", "auto" if order == "auto" else groups)
+        object.__setattr__(self, "order", "auto" if isinstance(order, str) else groups)
         super().__init__(outputs=outputs, inputs=inputs)
 
     @property
@@ -76,6 +76,19 @@ class GaussSeidel(ExplicitOrchestrator):
         if faults:
             raise ScenarioError(faults)
         return groups
+
+
+def _is_order(given: object) -> bool:
+    """Return whether something is a list of names, and of groups of names."""
+    return (
+        isinstance(given, Sequence)
+        and not isinstance(given, str)
+        and all(
+            isinstance(each, str)
+            or (isinstance(each, Sequence) and all(isinstance(name, str) for name in each))
+            for each in given
+        )
+    )
 
 
 def best_order(wiring: Wiring) -> list[tuple[str, ...]]:

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from hocket.errors import Fault, Place, ScenarioError
 from hocket.model import registry
-from hocket.model.arguments import is_number, is_whole
+from hocket.model.arguments import is_number, is_whole, set_fields
 from hocket.model.composite import (
     CapabilityRequest,
     Orchestrator,
@@ -74,7 +74,8 @@ class Iterate(WrappingOrchestrator):
             )
         if faults:
             raise ScenarioError(faults)
-        object.__setattr__(self, "accelerate", led)
+        ends = None if self.tolerance is None else float(self.tolerance)
+        set_fields(self, accelerate=led, tolerance=ends)
 
     @property
     def traits(self) -> OrchestratorTraits:

@@ -47,7 +47,9 @@ def scale_steps(composite: Composite, factor: Fraction, own: bool = False) -> Co
         name: _scale_model_steps(model, factor, step, own)
         for name, model in composite.scenario.models.items()
     }
-    return composite.with_changes(scenario=composite.scenario.with_models(models), step=step)
+    return composite.with_changes(
+        scenario=composite.scenario.with_models(models), step=step, inherits_step=composite.inherits_step
+    )
 
 
 def _scale_model_steps(model: Model, factor: Fraction, level: Fraction, own: bool) -> Model:

@@ -143,7 +143,7 @@ def verdict_section(story: ReportData) -> str:
 
 def run_card(run: Run) -> str:
     """Return the card of the run itself; an error is told in full."""
-    tones: dict[str, Tone] = {"finished": "ok", "failed": "bad", "killed": "bad"}
+    tones: dict[str, Tone] = {"finished": "ok", "failed": "bad", "crashed": "bad", "killed": "bad"}
     info = run.info
     reached, stop = info.get("reached"), info.get("stop")
     far = ""
@@ -152,6 +152,7 @@ def run_card(run: Run) -> str:
     error = str(info.get("error") or "")
     told = f'<pre class="error">{esc(error)}</pre>' if error else ""
     lines = {
+        "crashed": ["its process ended inside an FMU or other compiled code; every row so far is here"],
         "killed": ["its process ended without a word; every block of rows that was written is here"],
         "stopped": ["it was stopped before its end; every row so far is here"],
         "running": ["it is still running: this page shows the rows that there were"],

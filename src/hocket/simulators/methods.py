@@ -158,7 +158,10 @@ def to_floats(values: object) -> Array:
             raise TypeError("not a number")
     elif array.dtype.kind not in "fiub":
         raise TypeError("not a number")
-    return array.astype(float, copy=False)
+    try:
+        return array.astype(float, copy=False)
+    except OverflowError:
+        raise ValueError("a number that is beyond all floats") from None
 
 
 class EntryError(ValueError):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hocket.errors import Fault, Place, ScenarioError, count, raise_faults, suggest_nearest
-from hocket.model.arguments import is_number, set_fields
+from hocket.model.arguments import is_number, is_one_of, set_fields
 from hocket.model.clock import Duration
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Capabilities, Simulator
@@ -178,8 +178,8 @@ class Ode(Recipe):
         **parameters: Any,
     ):
         where = f"`Ode` of `{qualified_name(f)}`"
-        if method not in METHODS:
-            exact = method == "exact"
+        if not is_one_of(method, METHODS):
+            exact = is_one_of(method, ("exact",))
             hint = "`exact` is for `StateSpace`" if exact else suggest_nearest(str(method), METHODS)
             raise ScenarioError(f"`{method}` is not a method", where, ", ".join(METHODS), hint)
         if not (is_number(rtol) and is_number(atol) and 1e-13 <= rtol < 1.0 and atol > 0.0):

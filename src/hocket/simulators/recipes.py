@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hocket.errors import Fault, HocketError, Place, ScenarioError, raise_faults, suggest_nearest
+from hocket.model.arguments import as_texts, expect
 from hocket.model.clock import Duration, seconds
 from hocket.model.code_loading import permit_code
 from hocket.model.ports import Port
@@ -32,8 +33,8 @@ def qualified_name(thing: Any) -> str:
     """Return the text that `load` reads back: "module:Name"; a text is returned as it is."""
     if isinstance(thing, str):
         return thing
-    name = getattr(thing, "__qualname__", None)
-    return f"{thing.__module__}:{name}" if name else repr(thing)
+    name, module = getattr(thing, "__qualname__", None), getattr(thing, "__module__", None)
+    return f"{module}:{name}" if name and module else repr(thing)
 
 
 def load(written: str, folder: str = "") -> Any:
@@ -186,7 +187,11 @@ def with_feedthrough(
         for role, names in zip(("input", "output"), knowns, strict=True)
         for name in sorted({name for name in names if names.count(name) > 1})
     ]
-    declared = {y: (u,) if isinstance(u, str) else tuple(u) for y, u in (feedthrough or {}).items()}
+    expected = 'names of inputs by output, such as {"y": ["u"]}'
+    fits = feedthrough is None or isinstance(feedthrough, Mapping)
+    expect(fits, "feedthrough", feedthrough, expected, where=where)
+    given = {} if feedthrough is None else feedthrough
+    declared = {y: as_texts(u, "feedthrough", expected) for y, u in given.items()}
     for y in declared:
         if y not in knowns[1]:
             what = f"feedthrough names `{y}`, which is not an output"

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from hocket.errors import FileError, Place, ScenarioError, SimulatorError, raise_faults, suggest_nearest
-from hocket.model.arguments import choice_faults, set_fields
+from hocket.model.arguments import as_path, choice_faults, expect, set_fields
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Array, Capabilities, Simulator
 from hocket.model.units import conversion
@@ -121,7 +121,10 @@ class Csv:
     ):
         _check_options(interpolation, outside)
         options = {"interpolation": interpolation, "outside": outside}
-        set_fields(self, path=str(path), time=time, folder=str(folder), **options)
+        expect(isinstance(time, str), "time", time, "the heading of a column")
+        fits = columns is None or isinstance(columns, Iterable)
+        expect(fits, "columns", columns, "headings, or ports with their headings, or None")
+        set_fields(self, path=str(as_path(path)), time=time, folder=str(folder), **options)
         header = next(self._lines())[1]
         clock = self._column(header, time)
         if columns is None:

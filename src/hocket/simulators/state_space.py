@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hocket.errors import ScenarioError, suggest_nearest
-from hocket.model.arguments import set_fields
+from hocket.model.arguments import expect, is_one_of, set_fields
 from hocket.model.clock import Duration, seconds
 from hocket.model.extrapolators import shift_origin, value_at
 from hocket.model.ports import Port, PortLike, parse_ports
@@ -94,7 +94,7 @@ class StateSpace:
             more = "" if energy is None else "; `energy` n x n, symmetric, not negative"
             key = error.name if isinstance(error, EntryError) else ""
             raise ScenarioError(f"a StateSpace cannot be built: {error}", key, f"{sizes}{more}") from None
-        if method not in ORDERS:
+        if not is_one_of(method, ORDERS):
             raise ScenarioError(
                 f"there is no method `{method}`", "method", "", suggest_nearest(method, ORDERS)
             )
@@ -242,11 +242,14 @@ class StateSpaceSimulator:
 
 def Gain(gain: float, unit: str = "", out: str = "") -> StateSpace:
     """Return a model with one input `u` and one output `y` = gain * u."""
-    return StateSpace(D=[[gain]], inputs=[Port("u", unit)], outputs=[Port("y", out or unit)])
+    return StateSpace(
+        D=[[gain]], inputs=[Port("u", unit)], outputs=[Port("y", unit if is_one_of(out, ("",)) else out)]
+    )
 
 
 def Sum(*inputs: PortLike, gains: Sequence[float] | None = None, unit: str = "") -> StateSpace:
     """Return a model whose output `y` is the sum of its inputs, each times its gain."""
+    expect(gains is None or isinstance(gains, Iterable), "gains", gains, "a list of numbers, or None")
     weights = [1.0] * len(inputs) if gains is None else list(gains)
     return StateSpace(D=[weights], inputs=inputs, outputs=[Port("y", unit)])
 

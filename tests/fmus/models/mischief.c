@@ -14,6 +14,12 @@ nan = {}
 refuses = {}
 badinit = {}
 chatty = {}
+leaves = {}
+bottomless = {}
+stillborn = {}
+badstart = {}
+badend = {}
+crowded = {}
 gutless = { lacks = ["*DoStep"] }
 
 [names.bare]
@@ -43,6 +49,17 @@ static bool is(const char *name) { return !strcmp(TITLE, name); }
 
 static const char *const WARNING_LOG = "logStatusWarning", *const ERROR_LOG = "logStatusError";
 
+static volatile int *const nowhere = 0;
+
+/* Two instances that are made or initialised at the same time end the process. */
+static void be_alone(void) {
+    static _Atomic int there;
+    if (++there > 1)
+        abort();
+    usleep(20000);
+    --there;
+}
+
 /* Runs the Python code of an environment variable in the process it is in. */
 static void attack(void) {
     const char *code = getenv("HOCKET_TEST_ATTACK");
@@ -57,6 +74,10 @@ static void attack(void) {
 }
 
 int create(Model *m) {
+    if (is("stillborn"))
+        *nowhere = 1;
+    if (is("crowded"))
+        be_alone();
     if (is("hostile"))
         attack();
     if (!is("refuses"))
@@ -66,10 +87,19 @@ int create(Model *m) {
 }
 
 int settle(Model *m) {
+    if (is("badstart"))
+        *nowhere = 1;
+    if (is("crowded"))
+        be_alone();
     if (!is("badinit"))
         return OK;
     LOG(m, ERROR, ERROR_LOG, "no steady state found after %d iterations: residual %g", 50, 0.25);
     return ERROR;
+}
+
+void destroy(Model *) {
+    if (is("badend"))
+        *nowhere = 1;
 }
 
 /* Just before `at`, so that rounding in the communication points does not move the mischief to the next step. */
@@ -90,6 +120,11 @@ static int chat(Model *m) {
     return m->steps % 10 ? OK : WARNING;
 }
 
+static int descend(int depth) {
+    volatile char room[1 << 12] = {(char)depth};
+    return room[0] < 0 && depth == 0 ? 0 : descend(depth + 1) + room[0];
+}
+
 static int misbehave(Model *m) {
     if (is("fails")) {
         LOG(m, ERROR, ERROR_LOG, "step %d at %g s: %s", m->steps, m->time, "the valve is stuck");
@@ -105,6 +140,10 @@ static int misbehave(Model *m) {
         abort();
     if (is("exits"))
         exit(3);
+    if (is("leaves"))
+        exit(0);
+    if (is("bottomless"))
+        return descend(0);
     for (volatile bool forever = is("hangs"); forever;)
         usleep(10000); /* others want the processor */
     return OK;

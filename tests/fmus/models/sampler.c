@@ -1,6 +1,5 @@
 /*
 description = "x' = n y, with y = u sampled every `period`; a solver's step that ends with x above `limit` lets it fall by that"
-versions = [2, 3]
 interfaces = ["me"]
 capabilities = ["state", "serialize"]
 private = "double due;"

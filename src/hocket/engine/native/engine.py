@@ -32,6 +32,7 @@ from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import StepCounts, tolerance_not_met
 from hocket.engine.selection import RecordedTable, attach_micro_rows
 from hocket.engine.simulator_calls import EarlyError, not_finite, simulator_error
+from hocket.engine.watch import Attend
 from hocket.errors import HocketError, InternalError
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.model.protocols import Array, PreferredStepSimulator, native_twin, provides
@@ -108,9 +109,12 @@ class NativeEngine:
         rows = list(self.native_rows.values())
         self.engine = _native.Engine(level=outermost, rows=rows, threads=count, always=threads is not None)
 
-    def run(self, steps: int, seconds: float) -> int:
-        """Run up to so many steps for about so long; return how many were done. Raises what went wrong."""
-        done = self.engine.run(steps, seconds, VALUES)
+    def run(self, steps: int, seconds: float, attend: Attend | None = None) -> int:
+        """Run up to so many steps for about so long; return how many were done. Raises what went wrong.
+
+        `attend` is called about as often within a step that lasts longer.
+        """
+        done = self.engine.run(steps, seconds, VALUES, attend)
         if done < 0:
             raise self._failure()
         return done
@@ -168,8 +172,22 @@ class NativeEngine:
         """The tick reached."""
         return self.engine.now
 
+    @property
+    def within_step(self) -> bool:
+        """Whether the run was stopped, or failed, within a macro step."""
+        return self.engine.within_step
+
+    def settle_rows(self) -> None:
+        """Find out which rows are final: within a step, those that no rollback reaches."""
+        self.engine.settle_rows()
+
+    def waiting_rows(self, index: int) -> list[_native.RowBuffer]:
+        """Return where the rows of a recorded table wait, the oldest first."""
+        native = [self.native_rows[index]] if index in self.native_rows else []
+        return [self.recorded[index].rows.waiting, *native]
+
     def rows(self, index: int) -> Array:
-        """Return the rows that wait for a recorded table, and forget them."""
+        """Return the final rows that wait for a recorded table, and forget them."""
         first = self.recorded[index].rows
         waiting = first.taken() if first.count else None
         if index not in self.native_rows:

@@ -6,11 +6,13 @@ Out: the same rows as the native engine, to the last bit
 
 from __future__ import annotations
 
+from contextlib import suppress
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from hocket._native import RowBuffer
 from hocket.engine.initialise import levels_of
 from hocket.engine.ledger import stored_energies
 from hocket.engine.message_counter import message_counts
@@ -18,6 +20,7 @@ from hocket.engine.reference.iteration import SweepCounts
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import StepCounts
 from hocket.engine.selection import RecordedTable, attach_micro_rows
+from hocket.engine.watch import Attend, StoppedError, Watch
 from hocket.model.protocols import Array
 
 
@@ -31,17 +34,28 @@ class InterpreterEngine:
         self.recorded = recorded
         attach_micro_rows(recorded)
 
-    def run(self, steps: int, seconds: float) -> int:
-        """Run up to so many steps for about so long; return how many were done."""
+    def run(self, steps: int, seconds: float, attend: Attend | None = None) -> int:
+        """Run up to so many steps for about so long; return how many were done.
+
+        `attend` is called about as often within a step that lasts longer.
+        """
         begin, done = perf_counter(), 0
-        with np.errstate(all="ignore"):  # numbers that overflow are reported when they are read
+        watch = None if attend is None else Watch(attend, seconds)
+        for level in levels_of(self.root):
+            level.watch = watch
+        with (
+            suppress(StoppedError),
+            np.errstate(all="ignore"),  # numbers that overflow are reported when they are read
+        ):
             while done < steps and (not done or perf_counter() - begin < seconds):
                 self.root.advance(self.root.now, self.root.length, self.root.offered[1])
                 done += 1
         return done
 
     def keep_last_rows(self) -> None:
-        """Keep the last row of every level, though none may be due."""
+        """Keep the last row of every level, though none may be due; within a step none is final."""
+        if self.within_step:
+            return
         for entry in self.recorded:
             level, rows = entry.level, entry.rows
             if entry.child is None and level.now > 0 and rows.newest != level.now:
@@ -72,6 +86,19 @@ class InterpreterEngine:
         """The tick reached."""
         return self.root.now
 
+    @property
+    def within_step(self) -> bool:
+        """Whether the run was stopped, or failed, within a macro step."""
+        return self.root.under_way
+
+    def settle_rows(self) -> None:
+        """Find out which rows are final: within a step, those that no rollback reaches."""
+        self.root.settle_rows()
+
+    def waiting_rows(self, index: int) -> list[RowBuffer]:
+        """Return where the rows of a recorded table wait, the oldest first."""
+        return [self.recorded[index].rows.waiting]
+
     def rows(self, index: int) -> Array:
-        """Return the rows that wait for a recorded table, and forget them."""
+        """Return the final rows that wait for a recorded table, and forget them."""
         return self.recorded[index].rows.taken()

@@ -28,6 +28,7 @@ from hocket.engine.reference.rollback import (
     run_try,
     save_children,
     save_tree,
+    settle_level_rows,
 )
 from hocket.engine.reference.step_control import (
     MacroStepController,
@@ -44,6 +45,7 @@ from hocket.engine.simulator_calls import (
     read_only,
     simulator_error,
 )
+from hocket.engine.watch import Watch
 from hocket.errors import SimulatorError
 from hocket.model.clock import Clock
 from hocket.model.extrapolators import shift_origin
@@ -115,6 +117,12 @@ class Level:
         """Per child that reports its micro steps: the rows of them."""
         self.kept: dict[int, SavedChild] = {}
         """Per child that was saved within the step: where it stood."""
+        self.restorable: list[Any] = []
+        """States of the whole level that it may be rolled back to within the step, the oldest first."""
+        self.under_way = False
+        """Whether a step is: it has not ended, or never will."""
+        self.watch: Watch | None = None
+        """Looked at by every instruction."""
         self.repeating = 0
         """How many Repeats are under way: in one, the newest samples stay when simulators roll back."""
         self.sweeps = SweepCounts()
@@ -163,14 +171,20 @@ class Level:
             self._run_step(self.now, self.length)
 
     def _run_step(self, tick: int, ticks: int) -> None:
+        self.kept.clear()
+        self.restorable.clear()
+        self.under_way = True
         self.now, self.span = tick, ticks
         self.reached = tick + ticks
         self.run(self.plan.step)
         self.now = self.reached
+        self.under_way = False
 
     def run(self, body: Body) -> None:
         """Execute instructions."""
         for instruction in body:
+            if self.watch is not None:
+                self.watch.look()
             match instruction:
                 case Feed(sim):
                     self.feed(self.number[sim])
@@ -347,6 +361,18 @@ class Level:
     def restore(self, state: Any) -> None:
         """Roll back to a saved state; rows kept since then are dropped."""
         restore_tree(self, state)
+
+    def settle_rows(self, state: Any = None, inside: bool = False) -> None:
+        """Find out which rows of the tree are final: those before a state that it may be rolled back to.
+
+        `inside`: within a step of the level around it.
+        """
+        if state is None and self.restorable:
+            state = self.restorable[0]
+        below = settle_level_rows(self, state, inside)
+        for child, simulator in enumerate(self.children):
+            if isinstance(simulator, Level):
+                simulator.settle_rows(below.get(child), inside or self.under_way)
 
     def call_child(self, call: str, child: int, *arguments: Any) -> Any:
         """Save or restore a child."""

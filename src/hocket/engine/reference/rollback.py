@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from hocket.engine.ledger import State
 from hocket.engine.memory import FilterMemory, Ring
@@ -18,7 +18,7 @@ from hocket.engine.reference.acceleration import restore_accelerator, save_accel
 from hocket.engine.rows import Rows
 from hocket.engine.simulator_calls import EarlyError
 from hocket.errors import SimulatorError
-from hocket.model.protocols import Value
+from hocket.model.protocols import Array, Value
 from hocket.plan import Body
 
 ATTEMPTS = 50
@@ -33,6 +33,7 @@ def run_try(level: LiveLevel, body: Body) -> None:
     end = level.reached
     while True:
         saved = level.save()
+        level.restorable.append(saved)
         start = level.now
         for _ in range(ATTEMPTS):
             level.span = level.reached - start
@@ -47,6 +48,7 @@ def run_try(level: LiveLevel, body: Body) -> None:
                 f"the step was made shorter {ATTEMPTS} times, and one still ended early",
                 where=f"`{level.path}`, t = {level.clock.time(start)!r} s",
             )
+        level.restorable.pop()
         if level.reached == end or level.adaptive:
             level.span = level.reached - start if level.adaptive else level.length
             return
@@ -125,7 +127,21 @@ def _restore_ring(ring: Ring, samples: list[tuple[int, Value, Value]], keep: boo
         ring.append(newest)
 
 
-def save_tree(level: LiveLevel) -> Any:
+class SavedTree(NamedTuple):
+    """The state of a whole tree."""
+
+    children: list[Any]
+    memory: Any
+    accounts: Any
+    ticks: list[int]
+    now: int
+    inputs: list[tuple[int, Array]]
+    rows: list[tuple[int, int]]
+    accelerators: dict[int, Any]
+    pace: Any
+
+
+def save_tree(level: LiveLevel) -> SavedTree:
     """Return the state of a whole tree."""
     children = [level.call_child("save", child) for child in range(len(level.children))]
     inputs = [(tick, u.copy()) for tick, u in (level.inputs, level.offered)]
@@ -133,12 +149,12 @@ def save_tree(level: LiveLevel) -> Any:
     led = {key: save_accelerator(each) for key, each in level.accelerators.items()}
     pace = None if level.pace is None else level.pace.state()
     kept = level.memory.save(), level.ledger.save()
-    return children, kept, list(level.ticks), level.now, inputs, rows, led, pace
+    return SavedTree(children, *kept, list(level.ticks), level.now, inputs, rows, led, pace)
 
 
-def restore_tree(level: LiveLevel, state: Any) -> None:
+def restore_tree(level: LiveLevel, state: SavedTree) -> None:
     """Bring a tree back to a state; rows kept since then are dropped."""
-    children, (memory, accounts), ticks, level.now, inputs, rows, led, pace = state
+    children, memory, accounts, ticks, level.now, inputs, rows, led, pace = state
     for child, kept in enumerate(children):
         level.call_child("restore", child, kept)
     level.memory.restore(memory)
@@ -154,6 +170,24 @@ def restore_tree(level: LiveLevel, state: Any) -> None:
         level.pace.restore(pace)
     elif pace is None:
         level.pace = None
+
+
+def settle_level_rows(level: LiveLevel, state: SavedTree | None, inside: bool) -> dict[int, Any]:
+    """Find out which rows of a level are final; return the states that its children may be rolled back to.
+
+    Final are rows before the state that the level may be rolled back to; without one all of them, but for a
+    row that is replaced when outputs are evaluated again at its time: `inside` a step of the level around.
+    """
+    if state is not None:
+        for rows, mark in zip(_level_rows(level), state.rows, strict=True):
+            rows.settle(mark)
+        return dict(enumerate(state.children))
+    kept = level.kept if level.under_way else {}
+    if level.rows is not None:
+        level.rows.settle(None, inside and not level.under_way and bool(level.plan.output))
+    for child, rows in level.micro_rows.items():
+        rows.settle(kept[child].micro if child in kept else None)
+    return {child: saved.state for child, saved in kept.items()}
 
 
 def _level_rows(level: LiveLevel) -> list[Rows]:

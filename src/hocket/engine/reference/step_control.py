@@ -104,6 +104,7 @@ def run_adapt(level: LiveLevel, instruction: Adapt) -> None:
         longest = preferred_span(level, pace, left)
         span = min(pace.wanted, longest)
         saved = level.save() if control.rejects else None
+        level.restorable[:] = [] if saved is None else [saved]
         ratio = _attempt_span(level, instruction.body, pace, start, span, saved)
         while ratio > 1.0 and (control.rejects or control.estimate == "orders"):
             if span <= pace.quantum:
@@ -123,6 +124,7 @@ def run_adapt(level: LiveLevel, instruction: Adapt) -> None:
             pace.begin()
         else:
             pace.accept(span, ratio, cut=span == longest)
+        level.restorable.clear()
         level.steps.add(span)
         level.now = start + span
     level.reached, level.span = end, level.length

@@ -12,11 +12,12 @@ from fractions import Fraction
 from pathlib import Path
 
 from hocket.errors import FileError, Place, ScenarioError
-from hocket.files.fmus import StepWish, default_step
+from hocket.files.fmus import StepChoice, StepWish, default_step, fmu_step_wish
 from hocket.files.ssp.annotation import read_annotation
 from hocket.files.ssp.assignments import assign_values
 from hocket.files.ssp.directions import direct_connections
 from hocket.files.ssp.document import Component, Document, System, SystemReader, read_document
+from hocket.files.ssp.foreign_annotations import experiment_step
 from hocket.files.ssp.level_builder import LevelBuilder
 from hocket.files.ssp.package import ImportFindings, open_package
 from hocket.files.ssp.unit_definitions import AffineMap
@@ -83,26 +84,52 @@ def _starts(scenario: Scenario, port: Port) -> Iterator[float | None]:
 
 
 def _step_wishes(system: System, path: str = "") -> Iterator[StepWish]:
-    """Yield what the FMUs at any depth say of their steps."""
+    """Yield what FMUs say of their steps, in levels that have none of their own."""
     for part in system.parts.values():
         name = f"{path}{part.name}"
-        if isinstance(part, System):
+        if isinstance(part, System) and part.level.get("step") is None:
             yield from _step_wishes(part, f"{name}.")
         elif isinstance(part, Component) and part.fmu is not None:
-            description = part.fmu.description
-            solved = part.options.get("interface") == "model-exchange"
-            fixed = None if solved or description.cs is None else description.cs.fixed_step
-            yield StepWish(name, description.step, fixed)
+            exchange = part.options.get("interface") == "model-exchange"
+            wish = fmu_step_wish(name, part.fmu, part.fmu.description.me if exchange else None)
+            yield wish if part.asked_step is None else wish._replace(asked=float(part.asked_step))
 
 
-def _default_step(system: System, start: Fraction, stop: Fraction | None) -> tuple[Fraction, str]:
-    """Return the step of an SSP that tells none, and a note that says why."""
+def _inner_steps(system: System, path: str = "") -> Iterator[tuple[str, Fraction]]:
+    """Yield the outermost of the levels inside that have steps of their own."""
+    for part in system.parts.values():
+        if isinstance(part, System) and part.level.get("step") is not None:
+            yield f"{path}{part.name}", part.level["step"]
+        elif isinstance(part, System):
+            yield from _inner_steps(part, f"{path}{part.name}.")
+
+
+def _settle_step(system: System, start: Fraction, stop: Fraction | None) -> tuple[Fraction, Fraction | None]:
+    """Return the step of the outermost level, and where the run stops: a whole number of steps away.
+
+    What the SSP does not say itself is told in notes.
+    """
+    told = system.level.get("step")
+    if told is not None:
+        return told, stop
     span = stop - start if stop is not None and stop > start else None
-    step, reason = default_step(_step_wishes(system), span)
-    if span is not None and (span / step).denominator != 1:
-        step = span / (span / step).__ceil__()
-        reason += ", shortened to divide the run"
-    return step, f"the SSP tells no step: it is {format_duration(step)}, {reason}"
+    if system.asked_step is not None:
+        choice = StepChoice(system.asked_step, "", True)
+    else:
+        choice = default_step(_step_wishes(system), span, dict(_inner_steps(system)))
+        if not choice.tied and span is not None and (span / choice.step).denominator != 1:
+            reason = f"{choice.reason}, shortened to divide the run"
+            choice = StepChoice(span / (span / choice.step).__ceil__(), reason, False)
+        found = f"it is {format_duration(choice.step)}, {choice.reason}"
+        system.node.note(f"the SSP tells no step: {found}")
+    if span is None or (span / choice.step).denominator == 1 or span < choice.step:
+        return choice.step, stop
+    end = start + choice.step * (span / choice.step).__floor__()
+    why = (
+        f"the last that steps of {format_duration(choice.step)} reach before {format_duration(start + span)}"
+    )
+    system.node.note(f"the run stops at {format_duration(end)}: {why}")
+    return choice.step, end
 
 
 @dataclass(frozen=True)
@@ -145,9 +172,9 @@ def _build_experiment(document: Document, system: System, findings: ImportFindin
     direct_connections(system)
     assign_values(system)
     start, stop, every = _run_times(document)
-    step, why = _default_step(system, start, stop)
-    if "step" not in system.level:
-        findings.note(why)
+    node = document.root.child("DefaultExperiment")
+    system.asked_step = experiment_step(node) or system.asked_step
+    step, stop = _settle_step(system, start, stop)
     if "orchestrator" not in system.level:
         findings.note("the SSP tells no algorithm: it is jacobi, extrapolation is hold")
     _note_binaries(system)

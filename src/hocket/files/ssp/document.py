@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from hocket.errors import FileError
-from hocket.files.ssp import annotation
+from hocket.files.ssp import annotation, foreign_annotations
 from hocket.files.ssp.package import Node, Package, open_package
 from hocket.files.ssp.parameter_values import (
     ParameterSetting,
@@ -144,6 +145,8 @@ class SystemElement:
     """What is set in the end: of a system by connector, of a component by variable."""
     settings: dict[str, ParameterSetting] = field(default_factory=dict)
     """Where the values come from."""
+    asked_step: Fraction | None = None
+    """What an annotation of another tool asks for, in seconds."""
 
 
 @dataclass(eq=False)
@@ -259,7 +262,7 @@ def read_document(
         return None
     check_version(root)
     types = {node.get("type") for node in root.walk() if node.tag == "Annotation"}
-    package.findings.foreign |= types - {annotation.TYPE}
+    package.findings.foreign |= types - {annotation.TYPE, *foreign_annotations.TYPES}
     ids = {node.get("id"): node for node in root.walk() if node.tag == "System" and node.get("id")}
     units, enumerations = read_units(root), read_enumerations(root)
     return Document(package, path, root, units, enumerations, ids, (*chain, str(path)))
@@ -329,6 +332,8 @@ class SystemReader:
         """Return a system with everything in it."""
         system = System(node.get("name"), node, document, _own_connectors(node, document))
         system.level = annotation.read_annotation(node, "Level")
+        if system.level.get("step") is None:
+            system.asked_step = foreign_annotations.system_step(node)
         system.bindings = read_bindings(node, document, document.folder)
         for child in (child for elements in node.all("Elements") for child in elements.children):
             part = self._read_element(child, document)
@@ -383,6 +388,7 @@ class SystemReader:
     def _read_fmu(self, node: Node, path: Path, document: Document) -> Component:
         component, wanted = _new_component(node, document), node.get("implementation") or "any"
         component.options = annotation.read_annotation(node, "Model")
+        component.asked_step = foreign_annotations.component_step(node)
         if wanted not in INTERFACES:
             node.fault(f"`{component.name}` is to be run by `{wanted}`", "CoSimulation or ModelExchange")
         elif wanted != "any":

@@ -171,7 +171,8 @@ class LevelBuilder:
     def composite(self, step: Fraction) -> Composite | None:
         """Return the system as a level; None if there is nothing in it, or something is wrong with it."""
         how: dict[str, Any] = {key: value for key, value in self.system.level.items() if value is not None}
-        step, record = how.pop("step", step), how.pop("record", ("*",))
+        told, record = how.pop("step", None) or self._asked_step(step), how.pop("record", ("*",))
+        inherits, step = told is None and self.path != "", told or step
         more = {key: how.pop(key, None) for key in ("bonds", "constraints")}
         self._build_models(step)
         if not self.models:
@@ -187,9 +188,17 @@ class LevelBuilder:
 
         def build() -> Composite:
             parts = self.models, wires.connections, own.inputs(), outputs, record
-            return Composite(Scenario(*parts, **more), step, **how)
+            return Composite(Scenario(*parts, **more), step, **how, inherits_step=inherits)
 
         return self.system.node.attempt(build)
+
+    def _asked_step(self, around: Fraction) -> Fraction | None:
+        """Return the step that another tool asks for, or the next shorter one that divides that around it.
+
+        None: it is that of the level around, which other tools stop at.
+        """
+        asked = self.system.asked_step
+        return None if asked is None or asked >= around else around / (around / asked).__ceil__()
 
     def _build_models(self, step: Fraction) -> None:
         for part in self.system.parts.values():

@@ -281,8 +281,8 @@ CONNECTIONS = ConnectionsForm(
 
 
 def _build_level(
-    step: Fraction,
     models: Mapping[str, Model],
+    step: Fraction | None = None,
     connections: Iterable[Connection] = (),
     orchestrator: Orchestrator | None = None,
     extrapolation: Extrapolator | str = "hold",
@@ -297,7 +297,16 @@ def _build_level(
     inserted: Mapping[str, Insertion] | None = None,
 ) -> Composite:
     scenario = Scenario(models, connections, inputs, outputs, record, bonds, constraints, hosts, inserted)
-    return Composite(scenario, step, orchestrator or "jacobi", extrapolation, start, sampled)
+    how = orchestrator or "jacobi", extrapolation, start, sampled
+    return Composite(scenario, _ANY_STEP if step is None else step, *how, inherits_step=step is None)
+
+
+_ANY_STEP = Fraction(1)
+"""Of a level that has no step of its own, until the level around it says which it is."""
+
+
+def _own_step(level: Composite) -> Fraction | None:
+    return None if level.inherits_step else level.step
 
 
 def _named_tables(form: str) -> LaterForm:
@@ -312,7 +321,13 @@ def _scenario_key(name: str, form: Form, about: str, **more: Any) -> Field:
 LEVEL = table_kind(
     "composite",
     _build_level,
-    Field("step", DURATION, 'the macro step, such as "10 ms"', stand_in=Fraction(1)),
+    Field(
+        "step",
+        DURATION,
+        'the macro step, such as "10 ms"; inside, left out: that of the level around',
+        get=_own_step,
+        stand_in=Fraction(1),
+    ),
     Field("orchestrator", ORCHESTRATORS, "the algorithm", stand_in=None),
     Field("extrapolation", EXTRAPOLATIONS, "of every connection that has none of its own", stand_in="hold"),
     Field("start", ChoiceForm(get_args(StartMode)), "whether extrapolators get a past", stand_in="window"),
@@ -412,7 +427,13 @@ FILE: TableKind = TableKind(
     (
         Field("name", TEXT, "what to call it; left out: the name of the file", stand_in="", default=""),
         Field("run", _RUN, "the defaults of hocket run", get=lambda experiment: experiment, stand_in=None),
-        *(replace(entry, get=_composite_getter(entry)) for entry in LEVEL.fields),
+        replace(
+            LEVEL.fields[0],
+            about='the macro step, such as "10 ms"',
+            get=attrgetter("composite.step"),
+            required=True,
+        ),
+        *(replace(entry, get=_composite_getter(entry)) for entry in LEVEL.fields[1:]),
         Field(
             "tune",
             _named_tables("CHOICES"),

@@ -74,7 +74,7 @@ class NumberForm(ScalarForm):
         try:
             return float(value)
         except OverflowError:
-            return place.report_unexpected(math.copysign(math.inf, value), "a number below 1.8e308")
+            return place.report_unexpected(math.inf if value > 0 else -math.inf, "a number below 1.8e308")
 
 
 @dataclass(frozen=True)

@@ -298,6 +298,7 @@ _KEYS: dict[str, tuple[Field, ...]] = {
         _option("early_return", TRUTH, "whether a step may end at an event"),
         Field("tolerance", NUMBER, "told to the FMU"),
         Field("stop_time", TRUTH, "whether the FMU is told when the run ends"),
+        Field("build", TRUTH, "compile its sources where it has no binary for this platform"),
         Field("logging", TRUTH, "whether it shall log all it can"),
         _option("method", _ODE_METHODS, "of model exchange"),
         Field("step", DURATION, "of model exchange: the longest micro step"),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hocket.errors import Fault, ScenarioError, collect_faults
+from hocket.model.arguments import expect_flags
 from hocket.model.composite import as_level, levels
 from hocket.model.scenario import Insertion
 from hocket.planning.compiler.contract import Pass, insertions, triviality_faults
@@ -87,6 +88,7 @@ def compile_level(
     met, if the level cannot be made trivial.
     """
     _check_arguments(level, passes)
+    expect_flags(in_order=in_order)
     needed: list[Pass] = [Modularity(), Loops(), *([Distribution()] if level.scenario.hosts else [])]
     chosen = needed if passes is None else list(passes)
     if in_order:

@@ -7,7 +7,7 @@ Out: a Nesting: what was compared at equal work, the verdict in words, and the c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,10 +19,11 @@ from hocket.analysis.bond_energy import balanced_leaves
 from hocket.errors import Fault, ScenarioError
 from hocket.files.experiments import ExperimentLike, as_experiment
 from hocket.files.plotting import BLUE, GREY, RED, import_extra, new_figure, save_figure, set_axes_title
-from hocket.model.arguments import expect_call, is_positive
+from hocket.model.arguments import expect_call, expect_flags, is_positive
 from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import Composite, levels
 from hocket.model.experiment import Experiment
+from hocket.model.scenario import Connections
 from hocket.search.nest.candidates import Candidate, CandidateJudge
 from hocket.search.nest.clusters import Merge, dendrogram, natural_clusters, partition_tree
 from hocket.search.nest.connection_strengths import Strengths
@@ -55,7 +56,10 @@ def nest(
     what: ExperimentLike,
     tolerance: float | None = None,
     *,
+    connections: Connections = (),
     stop: Duration | None = None,
+    step: Duration | None = None,
+    parameters: Mapping[str, Any] | None = None,
     work: float = 1.0,
     keep: bool = False,
     progress: CountCallback | None = None,
@@ -66,8 +70,9 @@ def nest(
     looked for, without one the least error for `work` times the exchanges of now. `keep` leaves the
     algorithm as it is. `progress` is called with how many couplings were read, and of how many about.
     """
-    experiment = as_experiment(what, stop=stop, done="nested")
+    experiment = as_experiment(what, connections, stop=stop, step=step, parameters=parameters, done="nested")
     expect_call("progress", progress, "two numbers: done, of about")
+    expect_flags(keep=keep)
     _check_nestable(experiment.composite, tolerance, work)
     span, notes = _span(experiment)
     judge = CandidateJudge(experiment.composite, span, experiment.start)

@@ -272,9 +272,9 @@ class Comparison:
     def floor(self) -> float | None:
         """Return the least error that the shortest steps reach: what the simulators do by themselves."""
         flat = self.judge.flat
-        steps = self.judge.outer_steps(flat)
+        step = min(self.judge.outer_steps(flat), default=self.judge.composite.step)
         smooth = [each.way for each in self.judge.known.values() if each and each.way.extrapolation]
-        found = [self.judge(flat, steps[-1], way) for way in dict.fromkeys([AS_IT_IS, *smooth[:1]])]
+        found = [self.judge(flat, step, way) for way in dict.fromkeys([AS_IT_IS, *smooth[:1]])]
         known = [
             each.error for each in (*found, *self.judge.known.values()) if each is not None and each.stable
         ]

@@ -10,11 +10,18 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.files.experiments import ExperimentLike, as_experiment, check_times
-from hocket.model.arguments import expect, expect_call, expect_folder, is_whole
+from hocket.model.arguments import (
+    expect,
+    expect_call,
+    expect_count,
+    expect_folder,
+    is_one_of,
+    is_whole,
+)
 from hocket.model.clock import Duration
 from hocket.model.composite import Composite
 from hocket.model.scenario import Connections
@@ -53,6 +60,8 @@ def tune(
     limits: Mapping[str, float] | None = None,
     stop: Duration | None = None,
     start: Duration | None = None,
+    step: Duration | None = None,
+    parameters: Mapping[str, Any] | None = None,
     search: How = "auto",
     budget: int = BUDGET,
     seed: int = 1,
@@ -73,19 +82,21 @@ def tune(
     judged: the same search goes on where it was stopped. `early` is called with the answer so far.
     `stop` is a time, as that of `run`: a run is judged from `start` to it.
     """
-    if search not in get_args(How):
+    if not is_one_of(search, get_args(How)):
         hint = suggest_nearest(str(search), get_args(How))
         raise ScenarioError(f"there is no search `{search}`", "search", "", hint)
     goals = (goals,) if isinstance(goals, str) else goals
     _check_tune_arguments(over, goals, limits)
     expect(is_whole(budget, 1), "budget", budget, "how many couplings to judge, one or more")
     expect(is_whole(seed), "seed", seed, "a whole number from 0 on")
-    expect(workers is None or is_whole(workers, 1), "workers", workers, "one or more, or None")
+    expect_count("workers", workers)
     expect(dask is None or isinstance(dask, str), "dask", dask, 'an address such as "tcp://host:8786"')
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: done, of all")
     expect_call("early", early, "the answer so far")
-    experiment = as_experiment(what, connections, start=start, stop=stop, done="tuned")
+    experiment = as_experiment(
+        what, connections, start=start, stop=stop, step=step, parameters=parameters, done="tuned"
+    )
     composite, begins, ends = experiment.composite, experiment.start, experiment.stop
     _ = plan_tree(composite)  # raises with all faults of the scenario
     check_times(experiment)

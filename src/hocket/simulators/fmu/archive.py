@@ -26,6 +26,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from hocket.errors import FileError, suggest_nearest
+from hocket.simulators.fmu.libraries import LFS_HEAD, LFS_HINT
 
 DESCRIPTION = "modelDescription.xml"
 
@@ -162,6 +163,9 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
         with path.open("rb") as file:
             first = file.read(4)
             if first[:2] != b"PK":
+                if (first + file.read(len(LFS_HEAD))).startswith(LFS_HEAD):
+                    what = "the file is a Git-LFS pointer, not the archive itself"
+                    raise FileError(what, where, "the archive", LFS_HINT)
                 what = "the file is empty" if not first else "the file is not a zip archive"
                 kind = ".ssp" if path.suffix.lower() == ".ssp" else ".fmu"
                 raise FileError(what, where, f"a zip archive, as every {kind} is")

@@ -19,6 +19,7 @@ from hocket.simulators.fmu.variables import SIZED, Description, FmuInterface
 _SYSTEMS = {"Linux": ("linux", ".so"), "Windows": ("windows", ".dll"), "Darwin": ("darwin", ".dylib")}
 _SHORT = {"linux": "linux", "windows": "win", "darwin": "darwin"}
 _DYNSYM = 11
+_LOADED = 1
 _MACHINES = {"amd64": "x86_64", "x86_64": "x86_64", "arm64": "aarch64", "aarch64": "aarch64"}
 
 
@@ -45,6 +46,10 @@ def _system() -> tuple[str, str]:
     return _SYSTEMS.get(platform.system(), ("linux", ".so"))
 
 
+LIBRARY_ENDING = _system()[1]
+"""Of shared libraries on this computer."""
+
+
 def find_binary(folder: Path, description: Description, interface: FmuInterface, where: str = "") -> Path:
     """Return the shared library for this platform; raises FileError that says what is there instead."""
     wanted = platforms(description.major)
@@ -59,13 +64,39 @@ def find_binary(folder: Path, description: Description, interface: FmuInterface,
     if beside.is_dir():
         files = ", ".join(sorted(f"`{file.name}`" for file in beside.iterdir())) or "nothing"
         hint = f"that folder holds {files}: the file must be named after the modelIdentifier"
+    elif (folder / "sources").is_dir():
+        hint = "it brings its source code: `--build`, or Fmu(..., build=True), compiles it"
+    elif description.platforms and all(
+        name.startswith(("win", "x86_64-win")) for name in description.platforms
+    ):
+        hint = f"it is for Windows only ({there}): run it there, or ask its author for `{wanted[0]}`"
+        if _system()[0] == "linux" and "win64" in description.platforms:
+            bridge = "fmpy.util.add_remoting(file, 'linux64', 'win64')"
+            hint += f"; with Wine a copy of it runs here that `{bridge}` of FMPy has changed"
     elif description.platforms:
         hint = f"there are binaries for {there}: ask its author for `{wanted[0]}`"
-    elif (folder / "sources").is_dir():
-        hint = "it brings its source code only: compile it first (`fmpy compile` does)"
     else:
         hint = "ask its author for an export with binaries"
     raise FileError("the FMU has no binary for this platform", where or str(folder), f"`{looked}`", hint)
+
+
+@lru_cache(maxsize=256)
+def library_fault(path: str, _changed: int, size: int) -> str:
+    """Return where a 64-bit ELF file is cut off, which ends a process that loads it; empty: nowhere."""
+    with open(path, "rb") as file:
+        head = file.read(64)
+        if head[:6] != b"\x7fELF\x02\x01" or len(head) < 64:
+            return ""
+        (begin,), (entry, count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
+        file.seek(min(begin, size))
+        table = file.read(entry * count)
+    if entry < 56 or len(table) < entry * count:
+        return f"the file is cut off at {size:,} bytes: its table of segments ends later"
+    for place in range(0, len(table), entry):
+        kind, _, offset, _, _, length = struct.unpack_from("<IIQQQQ", table, place)
+        if kind == _LOADED and offset + length > size:
+            return f"the file is cut off at {size:,} bytes: a segment ends at {offset + length:,}"
+    return ""
 
 
 def exported_names(binary: Path, names: Iterable[str]) -> set[str]:
@@ -143,7 +174,7 @@ _SOLVING = (
     "EnterContinuousTimeMode CompletedIntegratorStep"
 )
 _ALWAYS = {
-    1: "GetVersion SetDebugLogging GetTypesPlatform",
+    1: "GetVersion SetDebugLogging",
     2: f"GetVersion SetDebugLogging GetTypesPlatform Instantiate SetupExperiment {_INITIAL} "
     "GetFMUstate SetFMUstate FreeFMUstate SerializedFMUstateSize SerializeFMUstate DeSerializeFMUstate "
     "GetDirectionalDerivative",
@@ -155,12 +186,15 @@ _ALWAYS = {
     "SetShiftFraction",
 }
 _STEPPING = {
-    1: f"InstantiateSlave InitializeSlave TerminateSlave ResetSlave FreeSlaveInstance DoStep CancelStep "
-    f"{_SLOPES} {_STATUS}",
+    1: "GetTypesPlatform InstantiateSlave InitializeSlave TerminateSlave ResetSlave FreeSlaveInstance DoStep "
+    f"CancelStep {_SLOPES} {_STATUS}",
     2: f"DoStep CancelStep {_SLOPES} {_STATUS}",
     3: "InstantiateCoSimulation EnterStepMode DoStep GetOutputDerivatives",
 }
 _EXCHANGE = {
+    1: "GetModelTypesPlatform InstantiateModel FreeModelInstance SetTime SetContinuousStates "
+    "CompletedIntegratorStep Initialize GetDerivatives GetEventIndicators EventUpdate GetContinuousStates "
+    "GetNominalContinuousStates GetStateValueReferences Terminate",
     2: f"EnterEventMode NewDiscreteStates GetDerivatives {_SOLVING}",
     3: f"InstantiateModelExchange GetContinuousStateDerivatives GetNumberOfEventIndicators "
     f"GetNumberOfContinuousStates {_SOLVING}",

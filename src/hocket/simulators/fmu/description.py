@@ -102,6 +102,11 @@ class _DescriptionReader:
         """The variables by their names; of several with one name the first."""
         return {v.get("name", ""): v for v in reversed(self.root.findall("ModelVariables/*"))}
 
+    @property
+    def exchange_only(self) -> bool:
+        """Whether it is for model exchange in FMI 1, which has an archive of its own."""
+        return self.version == "1.0" and self.root.find("Implementation") is None
+
     def description(self, folder: Path) -> Description:
         found = self.found
         # of internal variables with one name the first stays
@@ -130,6 +135,7 @@ class _DescriptionReader:
             dependencies=self.dependencies(),
             initial_unknowns=_unknowns(found.initialUnknowns),
             states=states,
+            unnamed_states=int(self.root.get("numberOfContinuousStates", 0)) if self.exchange_only else 0,
             event_indicators=int(found.numberOfEventIndicators),
             start=self.experiment(experiment, "startTime"),
             stop=self.experiment(experiment, "stopTime"),
@@ -176,7 +182,7 @@ class _DescriptionReader:
             # FMI 3 has an s more
             directional=says("providesDirectionalDerivative") or says("providesDirectionalDerivatives"),
             adjoint=found.providesAdjointDerivatives,
-            variable_step=says("canHandleVariableCommunicationStepSize") or kind == "ModelExchange",
+            variable_step=says("canHandleVariableCommunicationStepSize") or exchange,
             fixed_step=self.value(kind, "fixedInternalStepSize", told.get("fixedInternalStepSize"), "real"),
             interpolates_inputs=says("canInterpolateInputs"),
             output_derivatives=self.value(kind, "maxOutputDerivativeOrder", order, "integer"),
@@ -184,7 +190,7 @@ class _DescriptionReader:
             early_return=says("mightReturnEarlyFromDoStep"),
             intermediate_update=says("providesIntermediateUpdate"),
             asynchronous=says("canRunAsynchronuously"),
-            completed_step=exchange and bool(found.needsCompletedIntegratorStep),
+            completed_step=exchange and (self.exchange_only or bool(found.needsCompletedIntegratorStep)),
         )
 
     def states(self, wanted: bool) -> tuple[tuple[str, str], ...]:

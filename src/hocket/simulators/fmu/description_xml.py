@@ -29,11 +29,11 @@ class _Builder(ElementTree.TreeBuilder):
         raise ValueError("it has a DOCTYPE, which a model description never has")
 
 
-def read_essentials(file: Path, where: str) -> tuple[str, Element]:
-    """Return the FMI version (1.0, 2.0 or 3.0) and the root; raises FileError."""
+def parse_xml(file: Path, where: str) -> Element:
+    """Return the root of a file; raises FileError."""
     inside = f"{where}, {file.name}"
     try:
-        root = ElementTree.parse(file, ElementTree.XMLParser(target=_Builder())).getroot()
+        return ElementTree.parse(file, ElementTree.XMLParser(target=_Builder())).getroot()
     except ElementTree.ParseError as error:
         line, column = error.position
         what = f"it is not XML: {error.msg.partition(':')[0]}"
@@ -42,6 +42,12 @@ def read_essentials(file: Path, where: str) -> tuple[str, Element]:
         raise FileError(f"it cannot be read: {error}", inside) from None
     except OSError as error:
         raise FileError(f"it cannot be read: {error.strerror}", inside) from None
+
+
+def read_essentials(file: Path, where: str) -> tuple[str, Element]:
+    """Return the FMI version (1.0, 2.0 or 3.0) and the root; raises FileError."""
+    inside = f"{where}, {file.name}"
+    root = parse_xml(file, where)
     if root.tag != "fmiModelDescription":
         raise FileError(f"its root is `{root.tag}`", inside, "`fmiModelDescription`")
     version = _version(root, inside)
@@ -71,9 +77,12 @@ def _version(root: Element, inside: str) -> str:
 
 def _interface_faults(root: Element, version: str) -> Iterator[Fault]:
     if version == "1.0":
-        if root.find("Implementation") is None:
-            what, hint = "it is for model exchange in FMI 1", "export it for co-simulation, or as FMI 2"
-            yield Fault(f"{what}, which hocket does not run", "", "FMI 2 or 3", hint)
+        exchange = root.find("Implementation") is None
+        for name in ("numberOfContinuousStates", "numberOfEventIndicators") if exchange else ():
+            told = root.get(name)
+            if told is None or not told.strip().isdecimal():
+                what = f"it has no `{name}`" if told is None else f"`{name}` is `{told}`"
+                yield Fault(what, "", "a whole number, for model exchange")
         yield from _identifier_faults(root, "it")
         return
     interfaces = [root.find(name) for name in ("CoSimulation", "ModelExchange")]

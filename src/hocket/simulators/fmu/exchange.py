@@ -25,11 +25,14 @@ from hocket.simulators.fmu.live import (
     state_count,
     state_ranges,
 )
+from hocket.simulators.fmu.ports import element_names
 from hocket.simulators.fmu.variables import FmuVariable
 from hocket.simulators.methods import Cvode, DormandPrince, import_cvode
 
 _NUDGE = float(np.finfo(float).eps) ** (1 / 3)
 """Where central differences err least."""
+_DIFFER = 1e-4
+"""How far directional derivatives may be from differences, which have their own errors."""
 _EVENTS, _STILL = 10_000, 1000
 """So many in one step, or at one time, are taken to be endless."""
 _HALVINGS = 40
@@ -62,28 +65,69 @@ class ModelExchange(CoSimulation):
 
         Inputs that only change at events have columns of zeros, outputs that are not real rows of zeros.
         """
-        exchange, model = self.exchange, self.model
+        whole, size = self.slopes(u)[0], len(self.exchange.x)
+        return whole[:size, :size], whole[:size, size:], whole[size:, :size], whole[size:, size:]
+
+    def slopes(self, u: Array) -> tuple[Array, str]:
+        """Return the slopes of rates and outputs over states and inputs, and why not those it gives itself.
+
+        Its directional derivatives are taken where they agree with central differences.
+        """
+        exchange = self.exchange
         x, kept = exchange.x, exchange.inputs
         size, point = len(x), np.concatenate([x, contiguous_array(u)[0]])
-        whole = np.zeros((size + len(model.outputs), len(point)))
-        unknowns, rows = self._rate_variables(), list(range(size))
+        found, doubt = self._differences(point, size), ""
         if self._gives_directional:
-            for variable, places in model.port_layout.output_ranges:
-                if variable.moves and variable.causality == "output":
-                    unknowns.append(variable)
-                    rows += [size + place for place in places]
-            self._evaluate_at(point, size)
-            for variable, columns in self._knowns(size):
-                found = self._directional_columns(unknowns, variable, len(columns), len(rows))
-                whole[np.ix_(rows, list(columns))] = found
-        else:
-            rows = []
-        reals = [size + number for number, port in enumerate(model.outputs) if port.type == "real"]
-        missing = [row for row in (*range(size), *reals) if row not in rows]
-        if missing:
-            whole[missing] = self._differences(point, size)[missing]
+            rows, given = self._directional_slopes(point, size)
+            if given is None:
+                doubt = f"it gives no directional derivatives ({self.driver.problem}): differences are used"
+            else:
+                doubt = self._disagreement(point, size, rows, given, found[rows])
+                if not doubt:
+                    found[rows] = given
         self._evaluate_at(np.concatenate([x, kept]), size)
-        return whole[:size, :size], whole[:size, size:], whole[size:, :size], whole[size:, size:]
+        return found, doubt
+
+    def _directional_slopes(self, point: Array, size: int) -> tuple[list[int], Array | None]:
+        """Return the rows that FMI can tell of, and these as the FMU gives them; None: it refuses."""
+        unknowns, rows = self._rate_variables(), list(range(size))
+        for variable, places in self.model.port_layout.output_ranges:
+            if variable.moves and variable.causality == "output":
+                unknowns.append(variable)
+                rows += [size + place for place in places]
+        given = np.zeros((len(rows), len(point)))
+        self._evaluate_at(point, size)
+        for variable, columns in (*state_ranges(self.model), *self._moving_inputs(size)):
+            part = self._directional_columns(unknowns, variable, len(columns), len(rows))
+            if part is None:
+                return rows, None
+            given[:, list(columns)] = part
+        return rows, given
+
+    def _disagreement(self, point: Array, size: int, rows: list[int], given: Array, found: Array) -> str:
+        """Return where directional derivatives are not the differences, beyond their noise; "": nowhere."""
+        scales = self._scales(point, size)
+        one, other = given * scales, found * scales
+        apart, largest = np.abs(one - other), np.maximum(np.abs(one), np.abs(other))
+        bound = _DIFFER * largest + 1e-3 * _DIFFER * largest.max(axis=1, initial=0.0, keepdims=True)
+        if (apart <= bound).all():
+            return ""
+        coarse = self._differences(point, size, 16.0 * _NUDGE)[rows] * scales
+        excess = np.where(np.isfinite(apart), apart - bound - 4.0 * np.abs(coarse - other), np.inf)
+        if excess.max() <= 0.0:
+            return ""
+        row, column = divmod(int(excess.argmax()), excess.shape[1])
+        unknowns, knowns = self._names()
+        numbers = f"{given[row, column]:.6g}, by differences {found[row, column]:.6g}"
+        which = f"of `{unknowns[rows[row]]}` over `{knowns[column]}`"
+        return f"its directional derivative {which} is {numbers}: differences are used"
+
+    def _names(self) -> tuple[list[str], list[str]]:
+        """Return the names of rates and outputs, and those of states and inputs."""
+        model, sizes = self.model, self.model.settings.sizes
+        states = [name for state, _ in state_ranges(model) for name in element_names(state, sizes)]
+        rates = [name for rate in self._rate_variables() for name in element_names(rate, sizes)]
+        return rates + [port.name for port in model.outputs], states + [port.name for port in model.inputs]
 
     @property
     def _gives_directional(self) -> bool:
@@ -91,42 +135,48 @@ class ModelExchange(CoSimulation):
 
     def _directional_columns(
         self, unknowns: list[FmuVariable], known: FmuVariable, width: int, count: int
-    ) -> Array:
+    ) -> Array | None:
         """Return how the unknowns change with each of the `width` elements of one known variable."""
         references = [variable.reference for variable in unknowns]
         columns = []
         for element in range(width):
             seed = [float(element == other) for other in range(width)]
-            columns.append(
-                self._require(self.exchange.directional(references, [known.reference], seed, count))
-            )
+            column = self.exchange.directional(references, [known.reference], seed, count)
+            if column is None:
+                return None
+            columns.append(column)
         return np.array(columns).T.reshape(count, width)
 
     def _rate_variables(self) -> list[FmuVariable]:
         description = self.model.description
         return [description.by_name[rate] for _, rate in description.states]
 
-    def _knowns(self, size: int) -> Iterator[tuple[FmuVariable, range]]:
-        """Yield the states and the inputs that may move, each with its columns."""
-        yield from state_ranges(self.model)
+    def _moving_inputs(self, size: int) -> Iterator[tuple[FmuVariable, range]]:
+        """Yield the inputs that may move, each with its columns behind those of the states."""
         for variable, places in self.model.port_layout.input_ranges:
             if variable.moves:
                 yield variable, range(size + places.start, size + places.stop)
 
-    def _differences(self, point: Array, size: int) -> Array:
-        """Return the slopes of rates and outputs, from central differences scaled by nominal values."""
-        nominals = self._require(self.exchange.nominals())
+    def _scales(self, point: Array, size: int) -> Array:
+        """Return the size of each state and input: its value or its nominal value."""
+        nominals = np.concatenate([self._require(self.exchange.nominals()), np.ones(len(point) - size)])
+        for variable, columns in self._moving_inputs(size):
+            nominals[list(columns)] = variable.nominal or 1.0
+        return np.asarray(np.maximum(np.abs(point), np.abs(nominals)))
+
+    def _differences(self, point: Array, size: int, part: float = _NUDGE) -> Array:
+        """Return the slopes of rates and outputs, from central differences by a part of each scale."""
+        scales = self._scales(point, size)
         slopes = np.zeros((size + len(self.model.outputs), len(point)))
-        for variable, columns in self._knowns(size):
-            for column in columns:
-                scale = nominals[column] if column < size else variable.nominal or 1.0
-                ends, moved = [], []
-                for sign in (1.0, -1.0):
-                    there = point.copy()
-                    there[column] += sign * _NUDGE * max(abs(point[column]), abs(scale))
-                    moved.append(there[column])
-                    ends.append(self._evaluate_at(there, size))
-                slopes[:, column] = (ends[0] - ends[1]) / (moved[0] - moved[1])
+        for column in (*range(size), *(n for _, columns in self._moving_inputs(size) for n in columns)):
+            ends, moved = [], []
+            for sign in (1.0, -1.0):
+                there = point.copy()
+                there[column] += sign * part * scales[column]
+                moved.append(there[column])
+                ends.append(self._evaluate_at(there, size))
+            slopes[:, column] = (ends[0] - ends[1]) / (moved[0] - moved[1])
+        slopes[[size + n for n, port in enumerate(self.model.outputs) if port.type != "real"]] = 0.0
         return slopes
 
     def _evaluate_at(self, point: Array, size: int) -> Array:
@@ -329,9 +379,10 @@ class CvodeExchange(SolvedExchange):
             self._rates(exchange, s, x)  # it must stand there
             unknowns, size = self._rate_variables(), len(x)
             states = state_ranges(self.model)
-            filled[:] = np.hstack(
-                [self._directional_columns(unknowns, state, len(places), size) for state, places in states]
+            columns = (
+                self._directional_columns(unknowns, each, len(places), size) for each, places in states
             )
+            filled[:] = np.hstack([self._require(part) for part in columns])
 
         jacobian = slopes if self._gives_directional else None
         self.tolerances = tolerances

@@ -99,7 +99,7 @@ _WORDS = 1 << 20
 """Bytes of an answer in JSON, at the most."""
 
 
-def launch_process(model: Fmu, number: int) -> tuple[subprocess.Popen[bytes], Any]:
+def launch_process(model: Fmu, number: int, quiet: bool = False) -> tuple[subprocess.Popen[bytes], Any]:
     """Start a process that loads the FMU, the instance of that number; nothing is waited for."""
     boot = pickle.dumps(
         {
@@ -113,8 +113,9 @@ def launch_process(model: Fmu, number: int) -> tuple[subprocess.Popen[bytes], An
     fd = _memory(_native.Isolated.needed(*sizes, max(_ROOM, len(boot))))
     try:
         door = _native.Isolated(fd, *sizes, float(model.time_limit))
+        door.quiet = quiet
         door.put(boot)
-        process = _start_server(fd, door.payload_at, len(boot), str(model.file))
+        process = _start_server(fd, door.payload_at, len(boot), str(model.file), quiet)
     finally:
         os.close(fd)
     door.attach(process.pid)
@@ -142,13 +143,20 @@ def _memory(size: int) -> int:
     return fd
 
 
-def _start_server(fd: int, at: int, length: int, where: str) -> subprocess.Popen[bytes]:
+def _start_server(fd: int, at: int, length: int, where: str, quiet: bool) -> subprocess.Popen[bytes]:
     # -P: a file `numpy.py` beside the user's script is not ours to run;
     # a group of its own: Ctrl-C at the terminal is for this process only
     script = Path(__file__).with_name("serving.py")
     command = [sys.executable, "-P", str(script), *map(str, (fd, os.getpid(), at, length))]
     try:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(fd,), process_group=0)
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL if quiet else None,
+            stderr=subprocess.DEVNULL if quiet else None,
+            pass_fds=(fd,),
+            process_group=0,
+        )
     except (OSError, ValueError) as error:
         what = f"a process for it cannot be started: {error}"
         raise SimulatorError(what, where, f"a Python at `{sys.executable}`") from None
@@ -209,6 +217,11 @@ def _read_words(answer: bytes) -> list[str]:
     return words
 
 
+def open_quietly(model: Fmu) -> IsolatedFmu:
+    """Open the FMU for a trial: what it prints and logs is for nobody, and it counts as no instance."""
+    return IsolatedFmu(model, trial=True)
+
+
 class RemoteState:
     """A state that is kept in the other process, until nothing refers to this any more."""
 
@@ -225,8 +238,9 @@ class IsolatedFmu:
 
     settles = True
 
-    def __init__(self, model: Fmu):
+    def __init__(self, model: Fmu, trial: bool = False):
         self.model = model
+        self.trial = trial
         self.stop_time: float | None = None
         """When the run will end, if that is known: FMUs are told."""
         self.early = False
@@ -235,11 +249,13 @@ class IsolatedFmu:
         """What a level of the native engine steps without Python; known once the FMU is loaded."""
         self._limit = float(model.time_limit)
         self._opening = max(model.time_limit, _OPENING)
-        self._number = next(live._counts[model.interface_used.identifier])
+        self._number = 1 if trial else next(live._counts[model.interface_used.identifier])
+        self.was_ended = False
+        """Whether it has ended a process, or a call took too long."""
         self._launch()
 
     def _launch(self) -> None:
-        self._process, self._door = launch_process(self.model, self._number)
+        self._process, self._door = launch_process(self.model, self._number, self.trial)
         self._up = False
         self._forgotten: list[int] = []
         self._finalizer = weakref.finalize(self, abandon_process, self._process, self._door, os.getpid())
@@ -262,6 +278,7 @@ class IsolatedFmu:
             return read(self._door.payload)
         except ValueError:
             self._door.reject()
+            self.was_ended = True
             raise process_end_error(self._door, self.model.time_limit) from None
 
     def _call(self, name: str, *arguments: Any, read: Callable[[bytes], Answer]) -> Answer:
@@ -350,6 +367,7 @@ class IsolatedFmu:
         if door.end == "interrupted":
             raise _native.take_raised() or KeyboardInterrupt
         if door.end:
+            self.was_ended = door.end != "closed"
             limit = self._opening if door.asked == "open" else self.model.time_limit
             return process_end_error(door, limit)
         try:

@@ -18,6 +18,7 @@ import numpy as np
 import hocket._native as _native
 from hocket.errors import SimulatorError, list_names
 from hocket.model.protocols import Array
+from hocket.simulators.fmu.libraries import describe_unfit_binary, install_hint, missing_libraries
 from hocket.simulators.fmu.ports import VariableRanges, element_ranges, group_calls
 from hocket.simulators.fmu.values import Setting
 from hocket.simulators.fmu.variables import FLOATS, WHOLE, FmuVariable
@@ -39,7 +40,7 @@ def state_ranges(model: Fmu) -> VariableRanges:
 
 
 def state_count(model: Fmu) -> int:
-    return sum(len(places) for _, places in state_ranges(model))
+    return model.description.unnamed_states + sum(len(places) for _, places in state_ranges(model))
 
 
 def exchange_setup(model: Fmu) -> _native.ExchangeSetup:
@@ -93,11 +94,20 @@ def open_simulator(model: Fmu) -> CoSimulation:
 
 def load_fmu(kind: type[Live], model: Fmu) -> Live:
     """Return the live FMU; a binary that cannot be loaded is told in words."""
+    unfit = describe_unfit_binary(model.binary)
+    if unfit:
+        what, hint = f"its binary cannot be loaded: {unfit}", "copy or export the FMU again"
+        raise SimulatorError(what, str(model.file), "", hint)
     try:
         return kind(model)
     except RuntimeError as error:
+        missing = missing_libraries(model.binary)
+        if missing:
+            listed = ", ".join(map(str, missing))
+            what = f"its binary cannot be loaded: it needs {listed}, which this computer does not have"
+            raise SimulatorError(what, str(model.file), "", install_hint(missing)) from None
         complete = not isinstance(error, _native.MissingFunctionError)
-        hint = "a library that it needs may be missing: `ldd` on that file lists them" if complete else ""
+        hint = "a library that it needs may be damaged: `ldd` on that file lists them" if complete else ""
         raise SimulatorError(f"its binary cannot be loaded: {error}", str(model.file), "", hint) from None
 
 
@@ -117,7 +127,11 @@ class CoSimulation:
         name = used.identifier if number == 1 else f"{used.identifier}_{number}"
         setup = driver_setup(model, name)
         self.driver = _native.fmu(
-            version=description.major, library=str(model.binary), prefix=prefix, setup=setup
+            version=description.major,
+            library=str(model.binary),
+            prefix=prefix,
+            setup=setup,
+            file=str(model.file).encode(errors="replace").decode(),
         )
 
     @property
@@ -237,7 +251,7 @@ class CoSimulation:
         deliver()
         said = self.driver.complaint
         problem = self.driver.problem or "a call failed"
-        hint = "" if said or self.model.logging else _LOUDER
+        hint = self.driver.remedy or ("" if said or self.model.logging else _LOUDER)
         return SimulatorError(f"{problem}: {said}" if said else problem, hint=hint)
 
 

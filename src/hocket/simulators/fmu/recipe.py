@@ -18,8 +18,26 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from hocket.errors import Fault, ScenarioError, collect_faults, list_names, raise_faults, suggest_nearest
-from hocket.model.arguments import choice_faults, is_number, is_positive, set_fields
+from hocket.errors import (
+    Fault,
+    FileError,
+    ScenarioError,
+    collect_faults,
+    list_names,
+    raise_faults,
+    suggest_nearest,
+)
+from hocket.model.arguments import (
+    as_path,
+    as_texts,
+    choice_faults,
+    expect_flags,
+    is_flag,
+    is_number,
+    is_one_of,
+    is_positive,
+    set_fields,
+)
 from hocket.model.clock import Duration, format_duration
 from hocket.model.code_loading import permit_code
 from hocket.model.ports import Port
@@ -42,13 +60,15 @@ class Fmu(Recipe):
     """An FMU; `parameters` and further keywords set parameters and start values by variable name.
 
     `x[1]` and `A[1,2]` name elements of arrays, a list sets the whole. `interface` "auto" takes
-    co-simulation where there is one. `isolate` gives it a process of its own (None: where the FMU allows one
-    instance per process only), whose calls may take `time_limit`. `observe` names variables to put out beside
-    the outputs, as they are at the end of each step. With `reevaluate` the outputs are got again when inputs
-    change between steps. `early_return` lets a step end early, at an event, and its level roll back and meet
-    it there (None: as an FMI 3 FMU declares). `tolerance` is told to the FMU, and so is when the run ends,
-    unless `stop_time` is False: some FMUs go there in their first step. `method`, `step`, `rtol` and `atol`
-    are those of `Ode`, for model exchange. Paths start in `folder`.
+    co-simulation where there is one. `isolate` gives it a process of its own, whose calls may take
+    `time_limit` (None: where the FMU allows one instance per process only, or has ended the process of its
+    first contact). `observe` names variables to put out beside the outputs, as they are at the end of each
+    step. With `reevaluate` the outputs are got again when inputs change between steps. `early_return` lets a
+    step end early, at an event, and its level roll back and meet it there (None: as an FMI 3 FMU declares).
+    `tolerance` is told to the FMU, and so is when the run ends, unless `stop_time` is False: some FMUs go
+    there in their first step. With `build` an FMU without a binary for this platform is compiled from the
+    sources it brings, once. `method`, `step`, `rtol` and `atol` are those of `Ode`, for model exchange. Paths
+    start in `folder`.
     """
 
     path: str
@@ -61,6 +81,7 @@ class Fmu(Recipe):
     early_return: bool | None
     tolerance: float | None
     stop_time: bool
+    build: bool
     logging: bool
     method: str
     step: Fraction | None
@@ -81,6 +102,7 @@ class Fmu(Recipe):
         early_return: bool | None = None,
         tolerance: float | None = None,
         stop_time: bool = True,
+        build: bool = False,
         logging: bool = False,
         method: str | None = None,
         step: Duration | None = None,
@@ -91,27 +113,30 @@ class Fmu(Recipe):
         **more: Any,
     ):
         raise_faults(choice_faults("interface", interface, get_args(InterfaceName)))
+        expect_flags(reevaluate=reevaluate, stop_time=stop_time, build=build, logging=logging)
         set_fields(
             self,
-            path=str(path),
+            path=str(as_path(path)),
             values=_merge_parameters(parameters, more, str(path)),
             interface=interface,
             isolate=isolate,
-            observe=(observe,) if isinstance(observe, str) else tuple(observe),
+            observe=as_texts(observe, "observe", "names of variables"),
             reevaluate=bool(reevaluate),
             early_return=early_return,
             tolerance=tolerance,
             stop_time=bool(stop_time),
+            build=bool(build),
             logging=bool(logging),
             step=None if step is None else positive_duration(step, "step"),
             time_limit=positive_duration(time_limit, "time_limit"),
             folder=str(folder),
         )
         faults = [*self._refusals(), *self._option_faults(method=method, step=step, rtol=rtol, atol=atol)]
+        method = "adaptive" if method is None else method
         relative = self._default_rtol if rtol is None else rtol
         relative = relative if is_number(relative) else 1e-6
         atol = relative / 1000 if atol is None else atol
-        set_fields(self, method=method or "adaptive", rtol=relative, atol=atol)
+        set_fields(self, method=method, rtol=relative, atol=atol)
         with collect_faults(faults):
             _ = self.port_layout
         raise_faults(faults)
@@ -206,12 +231,21 @@ class Fmu(Recipe):
 
     @property
     def is_isolated(self) -> bool:
-        return self.interface_used.only_once if self.isolate is None else self.isolate
+        if self.isolate is not None:
+            return self.isolate
+        return self.interface_used.only_once or bool(_first_contact().recorded_end(self))
 
     @cached_property
     def binary(self) -> Path:
         """The shared library for this platform; raises FileError if there is none."""
-        return find_binary(self.unpacked_folder, self.description, self.interface_used, str(self.file))
+        found = self.unpacked_folder, self.description, self.interface_used, str(self.file)
+        try:
+            return find_binary(*found)
+        except FileError:
+            if not self.build:
+                raise
+        building = importlib.import_module("hocket.simulators.fmu.building")  # here: few need it
+        return cast("Path", building.build_binary(*found))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -221,6 +255,11 @@ class Fmu(Recipe):
             tool = self.description.tool or "the tool that made it"
             found = (*found, f"it needs {tool} on this computer to run")
         return found
+
+    @property
+    def contact_note(self) -> str:
+        """Why it is isolated though nobody has asked for it, known once it was opened; empty: it is not."""
+        return str(_first_contact().note(self))
 
     @cached_property
     def capabilities(self) -> Capabilities:
@@ -261,6 +300,8 @@ class Fmu(Recipe):
 
     def open(self) -> Simulator:
         permit_code(self.file.name, str(self.file), announced=False)
+        if self.isolate is None and not self.interface_used.only_once:
+            _first_contact().meet(self)
         name = "isolated" if self.is_isolated else "exchange" if self.exchange else "live"
         module = importlib.import_module(f"hocket.simulators.fmu.{name}")
         return cast("Simulator", module.open_simulator(self))
@@ -272,8 +313,6 @@ class Fmu(Recipe):
         if self.interface != "auto" and kinds[self.interface] is None:
             there = " and ".join(kind for kind, found in kinds.items() if found is not None)
             raise ScenarioError(f"it has no interface for {self.interface}", where, there)
-        if self.exchange and description.major == 1:
-            yield Fault("it is for model exchange in FMI 1", where, "co-simulation, or FMI 2 or 3")
         clocked = description.clocked_names
         if clocked:
             yield Fault(f"it has clocks, which hocket does not tick: {list_names(clocked, 8)}", where)
@@ -287,15 +326,19 @@ class Fmu(Recipe):
                     what = f"`{name}` is given, but the FMU has a solver of its own"
                     hint = 'interface="model-exchange"' if self.description.me is not None else ""
                     yield Fault(what, where, "only for model exchange", hint)
-        if method is not None and method not in METHODS:
+        if method is not None and not is_one_of(method, METHODS):
             hint = suggest_nearest(method, METHODS)
             yield Fault(f"`{method}` is not a method", where, ", ".join(METHODS), hint)
         for name, value in (("tolerance", self.tolerance), ("rtol", own["rtol"]), ("atol", own["atol"])):
             if value is not None and not is_positive(value):
                 yield Fault(f"`{name}` is {value!r:.40}", where, "a number above zero")
         for name, value in (("isolate", self.isolate), ("early_return", self.early_return)):
-            if value not in (None, True, False):
+            if value is not None and not is_flag(value):
                 yield Fault(f"`{name}` is {value!r:.40}", where, "True, False or None")
+
+
+def _first_contact() -> Any:
+    return importlib.import_module("hocket.simulators.fmu.first_contact")  # here: it looks at files
 
 
 @cache

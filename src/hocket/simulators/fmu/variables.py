@@ -218,6 +218,8 @@ class Description:
     initial_unknowns: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     states: tuple[tuple[str, str], ...] = ()
     """The continuous states, each with its derivative."""
+    unnamed_states: int = 0
+    """FMI 1: how many continuous states there are; which variables they are only the binary knows."""
     event_indicators: int = 0
     start: float | None = None
     stop: float | None = None

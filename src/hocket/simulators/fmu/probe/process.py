@@ -160,7 +160,7 @@ def _run_process(model: Fmu, names: tuple[str, ...], failed: set[str]) -> tuple[
             words = "; ".join(_lines(said))
             raise InternalError("the process of the probe did not come up", "", "", words)
         findings = [_read_finding(line) for line in _lines(found)[: len(names)]]
-        last = [line for line in _lines(said) if not line.startswith(("Fatal Python", "  File"))]
+        last = [line for line in _lines(said) if not line.startswith(("Fatal Python", "  File", "hocket: "))]
         doing = _read_plain(note)[:_NOTE].rstrip(b"\0").decode(errors="replace")
         end = _describe_end(process.returncode, late, doing, last, model)
         return findings, end, late

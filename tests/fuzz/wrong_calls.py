@@ -1,0 +1,423 @@
+"""Calls with one wrong argument: each ends well or in a HocketError, whatever was given."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import hocket as hk
+from fmus.build import build
+from systems import FREE_LAG, LAG, lag
+
+
+def wrong_values() -> dict[str, Any]:
+    """Return what somebody may hand in by mistake, by a word for it."""
+    return {
+        "none": None,
+        "true": True,
+        "zero": 0,
+        "negative": -1,
+        "huge": 10**400,
+        "half": 0.5,
+        "nan": math.nan,
+        "infinite": math.inf,
+        "complex": 1j,
+        "decimal": Decimal("0.1"),
+        "fraction": Fraction(1, 3),
+        "empty text": "",
+        "text": "a word",
+        "text with zero byte": "a\0b",
+        "text with surrogate": "a\ud800",
+        "text with braces": "{0}.{1}*",
+        "bytes": b"abc",
+        "empty list": [],
+        "list of numbers": [1, 2],
+        "list of none": [None],
+        "ragged list": [[1.0], [2.0, 3.0]],
+        "nested list": [[["deep"]]],
+        "dict of numbers": {1: 2},
+        "dict of words": {"u": "y"},
+        "dict of dicts": {"a": {"b": {}}},
+        "set": {1, "a"},
+        "array": np.array([1.0, 2.0]),
+        "array of objects": np.array([None, "a"], dtype=object),
+        "empty array": np.zeros((0, 3)),
+        "NumPy scalar": np.float32(1.5),
+        "NumPy whole number": np.int64(2),
+        "date": datetime.date(2024, 1, 1),
+        "path": Path("nowhere/at.all"),
+        "class": int,
+        "function": lambda *_: "x",
+        "function without result": lambda *_: None,
+        "generator": (n for n in [1]),
+        "model": LAG,
+        "scenario": hk.Scenario({"a": FREE_LAG}),
+        "object": object(),
+    }
+
+
+class GoodCall(NamedTuple):
+    """A call that works, the arguments that are replaced, and what is done with its result."""
+
+    call: Callable[..., Any]
+    arguments: dict[str, Any]
+    use: Callable[[Any], Any] = lambda made: made
+
+
+def _alone(model: Any) -> Any:
+    return hk.run(hk.Composite(hk.Scenario({"it": model}), "10 ms"), "20 ms", folder=None)
+
+
+def _driven(model: Any) -> Any:
+    scenario = hk.Scenario({"it": model, "lag": LAG}, {"lag.u": "it.y", "it.u": "lag.y"})
+    return hk.run(hk.Composite(scenario, "10 ms"), "20 ms")
+
+
+def _pair(**parts: Any) -> hk.Scenario:
+    return hk.Scenario({"a": LAG, "b": LAG}, {"a.u": "b.y", "b.u": "a.y"}).with_changes(**parts)
+
+
+def _coupled(**parts: Any) -> hk.Composite:
+    return hk.Composite(_pair(), "10 ms").with_changes(**parts)
+
+
+def _three() -> hk.Composite:
+    connections = {"a.u": "c.y", "b.u": "a.y", "c.u": "b.y"}
+    return hk.Composite(hk.Scenario({"a": LAG, "b": LAG, "c": LAG}, connections), "10 ms")
+
+
+def _run_briefly(what: Any) -> Any:
+    return hk.run(what, "20 ms")
+
+
+class Counter:
+    """Counts its steps."""
+
+    inputs = ("u",)
+    outputs = ("y",)
+
+    def __init__(self, gain: float = 1.0) -> None:
+        self.gain, self.count = gain, 0.0
+
+    def start(self, t: float) -> None:
+        self.count = 0.0
+
+    def step(self, t: float, h: float, u: Any) -> None:
+        self.count += self.gain
+
+    def output(self, t: float, u: Any) -> tuple[float]:
+        return (self.count,)
+
+
+def good_calls(folder: Path) -> dict[str, GoodCall]:
+    """Return calls of everything that is public, each with arguments that fit."""
+    table = folder / "table.csv"
+    table.write_text("time,y\n0,1\n1,2\n")
+    finished = hk.run(_coupled(), "50 ms", folder=folder / "finished")
+    scenario_file = folder / "pair.toml"
+    hk.write(hk.Experiment(_coupled(), stop="50 ms"), scenario_file)
+    orchestrated = lambda made: _run_briefly(_coupled(orchestrator=made))  # noqa: E731
+    extrapolated = lambda made: _run_briefly(_coupled(extrapolation=made))  # noqa: E731
+    matrices = {"A": [[-1.0]], "B": [[1.0]], "C": [[1.0]], "D": [[0.0]]}
+    return {
+        "Port": GoodCall(
+            lambda **g: lag(inputs=(hk.Port(**g),)),
+            {"name": "u", "unit": "m", "start": 0.0, "feedthrough": (), "type": "real", "held": False},
+            _alone,
+        ),
+        "output Port": GoodCall(
+            lambda **g: lag(inputs=("u = 0",), outputs=(hk.Port(**g),)),
+            {"name": "y", "unit": "m", "start": 0.0, "feedthrough": ("u",), "type": "real", "held": False},
+            _alone,
+        ),
+        "Capabilities": GoodCall(
+            hk.Capabilities,
+            {
+                "rollback": False,
+                "variable_step": True,
+                "input_degree": 1,
+                "slopes": False,
+                "micro": False,
+                "order": 2,
+                "reevaluates": True,
+                "stops_early": False,
+            },
+        ),
+        "StateSpace": GoodCall(
+            hk.StateSpace,
+            matrices
+            | {
+                "x0": [1.0],
+                "inputs": ("u",),
+                "outputs": ("y",),
+                "method": "exact",
+                "step": "1 ms",
+                "energy": [[1.0]],
+            },
+            _driven,
+        ),
+        "Sum": GoodCall(
+            lambda first, gains, unit: hk.Sum(first, "v", gains=gains, unit=unit),
+            {"first": "u", "gains": [1.0, 2.0], "unit": ""},
+        ),
+        "Gain": GoodCall(hk.Gain, {"gain": 2.0, "unit": "m", "out": "m"}),
+        "Python": GoodCall(
+            hk.Python,
+            {"cls": Counter, "inputs": ("u",), "outputs": ("y",), "period": "10 ms", "gain": 2.0},
+            _driven,
+        ),
+        "Ode": GoodCall(
+            hk.Ode,
+            {
+                "f": lambda t, x, u: [-x[0] + u[0]],
+                "g": lambda t, x, u: [x[0]],
+                "x0": (1.0,),
+                "inputs": ("u",),
+                "outputs": ("y",),
+                "method": "rk4",
+                "step": "1 ms",
+                "feedthrough": {},
+                "rtol": 1e-6,
+                "atol": 1e-9,
+                "jacobian": lambda t, x, u: [[-1.0]],
+                "energy": lambda x: x[0] ** 2,
+            },
+            _driven,
+        ),
+        "Fmu": GoodCall(
+            hk.Fmu,
+            {
+                "path": build("gain", folder=folder),
+                "parameters": {},
+                "interface": "auto",
+                "isolate": None,
+                "observe": (),
+                "early_return": None,
+                "tolerance": None,
+                "stop_time": True,
+                "logging": False,
+                "method": None,
+                "step": None,
+                "rtol": None,
+            },
+            _alone,
+        ),
+        "Table": GoodCall(
+            hk.Table,
+            {
+                "t": [0.0, 1.0],
+                "columns": {"y": [1.0, 2.0]},
+                "interpolation": "linear",
+                "outputs": ("y",),
+                "outside": "hold",
+            },
+            _alone,
+        ),
+        "Csv": GoodCall(
+            hk.Csv,
+            {"path": table, "time": "time", "columns": ["y"], "interpolation": "linear", "outside": "hold"},
+            _alone,
+        ),
+        "Function": GoodCall(hk.Function, {"f": math.sin, "outputs": ("y",)}, _alone),
+        "Connection": GoodCall(
+            lambda **g: _coupled(scenario=_pair(connections=(hk.Connection(**g), ("a.y", "b.u")))),
+            {"source": "b.y", "target": "a.u", "extrapolation": hk.Hold(), "gain": 1.0, "offset": 0.0},
+            _run_briefly,
+        ),
+        "Bond": GoodCall(
+            lambda **g: _coupled(scenario=_pair(bonds={"shaft": hk.Bond(**g)})),
+            {
+                "effort": "b.u",
+                "flow": "a.u",
+                "unit": "W",
+                "reverse": False,
+                "balance": None,
+                "eps": 0.05,
+            },
+            _run_briefly,
+        ),
+        "Scenario": GoodCall(
+            lambda **g: _coupled(scenario=hk.Scenario(**g)),
+            {
+                "models": {"a": LAG, "b": LAG},
+                "connections": {"a.u": "b.y", "b.u": "a.y"},
+                "inputs": (),
+                "outputs": (),
+                "record": ("*",),
+                "bonds": None,
+                "constraints": None,
+                "hosts": None,
+                "inserted": None,
+            },
+            _run_briefly,
+        ),
+        "Scenario of one": GoodCall(
+            lambda **g: hk.Scenario(**g),
+            {"models": {"a": LAG}, "connections": [("a.y", "a.u")], "record": ["a.*"]},
+            lambda made: _run_briefly(hk.Composite(made, "10 ms")),
+        ),
+        "Composite": GoodCall(
+            hk.Composite,
+            {
+                "scenario": _pair(),
+                "step": "10 ms",
+                "orchestrator": "jacobi",
+                "extrapolation": "hold",
+                "start": "window",
+                "sampled": False,
+            },
+            _run_briefly,
+        ),
+        "Experiment": GoodCall(
+            hk.Experiment,
+            {
+                "composite": _coupled(),
+                "start": 0,
+                "stop": "20 ms",
+                "every": "10 ms",
+                "name": "it",
+                "tune": hk.Experiment(_coupled()).tune,
+                "original": "",
+                "path": None,
+                "notes": (),
+            },
+            hk.run,
+        ),
+        "Jacobi": GoodCall(hk.Jacobi, {"outputs": "consistent", "inputs": "clean"}, orchestrated),
+        "GaussSeidel": GoodCall(
+            hk.GaussSeidel, {"order": ["a", "b"], "outputs": "consistent", "inputs": "clean"}, orchestrated
+        ),
+        "Iterate": GoodCall(
+            hk.Iterate,
+            {"inner": hk.Jacobi(), "tolerance": 1e-6, "at_most": 20, "accelerate": None},
+            orchestrated,
+        ),
+        "Multirate": GoodCall(
+            hk.Multirate,
+            {"rates": {"a": 2}, "scheme": "slowest-first", "outputs": "consistent"},
+            orchestrated,
+        ),
+        "Asynchronous": GoodCall(
+            hk.Asynchronous, {"rates": {"a": 2}, "outputs": "consistent", "inputs": "clean"}, orchestrated
+        ),
+        "Adaptive": GoodCall(
+            hk.Adaptive,
+            {
+                "inner": hk.Jacobi(),
+                "tolerance": 1e-3,
+                "estimate": "defect",
+                "controller": "PI",
+                "per": "step",
+                "quantum": Fraction(1, 1024),
+                "first": Fraction(1, 64),
+                "rejects": None,
+            },
+            orchestrated,
+        ),
+        "Polynomial": GoodCall(hk.Polynomial, {"degree": 1}, extrapolated),
+        "Hermite": GoodCall(hk.Hermite, {"samples": 1}, extrapolated),
+        "Nepce": GoodCall(hk.Nepce, {"alpha": 0.5}, extrapolated),
+        "BalanceCorrection": GoodCall(hk.BalanceCorrection, {"alpha": 0.5}, extrapolated),
+        "read": GoodCall(hk.read, {"path": scenario_file}, hk.run),
+        "write": GoodCall(hk.write, {"what": _coupled(), "path": folder / "written.toml"}),
+        "compile": GoodCall(
+            hk.compile,
+            {"what": _coupled(), "passes": None, "connections": (), "step": "5 ms", "in_order": True},
+        ),
+        "nest": GoodCall(
+            hk.nest, {"what": _three(), "tolerance": 1e-2, "stop": "0.1 s", "work": 1.0, "keep": False}
+        ),
+        "tune": GoodCall(
+            hk.tune,
+            {
+                "what": _coupled(),
+                "over": {"step": "5 ms, 10 ms"},
+                "goals": ["error"],
+                "connections": (),
+                "limits": None,
+                "stop": "0.1 s",
+                "start": None,
+                "search": "auto",
+                "budget": 3,
+                "seed": 1,
+                "workers": 1,
+                "folder": None,
+            },
+        ),
+        "check": GoodCall(
+            hk.check,
+            {
+                "what": _coupled(),
+                "stop": "0.1 s",
+                "start": 0,
+                "connections": (),
+                "step": "10 ms",
+                "parameters": {},
+                "advise": False,
+                "robust": False,
+            },
+            lambda made: (str(made), repr(made)),
+        ),
+        "run": GoodCall(
+            hk.run,
+            {
+                "what": _coupled(),
+                "stop": "20 ms",
+                "connections": (),
+                "start": 0,
+                "step": "10 ms",
+                "every": "10 ms",
+                "parameters": {},
+                "record": ["a.y"],
+                "ledger": False,
+                "folder": None,
+                "overwrite": False,
+                "name": "it",
+                "engine": "native",
+                "threads": 1,
+                "realtime": None,
+            },
+        ),
+        "sweep": GoodCall(
+            hk.sweep,
+            {
+                "what": _coupled(),
+                "parameters": [{}],
+                "stop": "20 ms",
+                "workers": 1,
+                "errors": "raise",
+                "folder": None,
+            },
+        ),
+        "open_run": GoodCall(hk.open_run, {"path": folder / "finished"}, lambda made: made["a.y"]),
+        "Run": GoodCall(hk.Run, {"path": folder / "finished"}, lambda made: made["a.y"]),
+        "Run[]": GoodCall(lambda port: finished[port], {"port": "a.y"}),
+        "Run.final": GoodCall(finished.final, {"port": "a.y"}),
+        "Run.select": GoodCall(finished.select, {"wanted": ["a.y"]}),
+        "Run.table": GoodCall(finished.table, {"name": ""}),
+        "Run.to_pandas": GoodCall(finished.to_pandas, {"table": ""}),
+        "Run.to_csv": GoodCall(finished.to_csv, {"path": folder / "out.csv", "ports": ["a.y"]}),
+        "Run.to_parquet": GoodCall(finished.to_parquet, {"path": folder / "out.parquet", "ports": ["a.y"]}),
+        "Run.plot": GoodCall(
+            lambda port, path: finished.plot(port, path=path), {"port": "a.y", "path": folder / "a.png"}
+        ),
+    }
+
+
+def wrong_calls(calls: dict[str, GoodCall]) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield every call with every argument wrong in every way, one at a time, with a name for it."""
+    for name, good in calls.items():
+        for argument in good.arguments:
+            for word in wrong_values():
+
+                def attempt(good: GoodCall = good, argument: str = argument, word: str = word) -> Any:
+                    return good.use(good.call(**good.arguments | {argument: wrong_values()[word]}))
+
+                yield f"{name}({argument} = {word})", attempt

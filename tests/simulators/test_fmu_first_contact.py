@@ -1,0 +1,206 @@
+"""First contact: an FMU that is new is tried elsewhere, once; what ended the trial stays isolated."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import hocket as hk
+from command_line import invoked
+from fmus.build import build
+from hocket.simulators.fmu import findings, first_contact, live
+from hocket.simulators.fmu.isolated import IsolatedFmu
+from hocket.simulators.fmu.recipe import Fmu
+
+pytestmark = [
+    pytest.mark.usefixtures("fresh_cache"),
+    pytest.mark.skipif(os.name != "posix", reason="FMUs are isolated by means of POSIX"),
+]
+
+
+@pytest.fixture(autouse=True)
+def wanted(monkeypatch):
+    """Let FMUs be tried; nothing is known of any."""
+    monkeypatch.setenv(first_contact.SWITCH, "1")
+    first_contact._known.clear()
+
+
+@pytest.fixture
+def trials(monkeypatch):
+    """The files that were tried."""
+    tried, real = [], first_contact._try_out
+
+    def counted(model):
+        tried.append(model.file.name)
+        return real(model)
+
+    monkeypatch.setattr(first_contact, "_try_out", counted)
+    return tried
+
+
+def kept():
+    """What the files say."""
+    files = findings.cache_folder("findings").glob("*.json")
+    return [json.loads(file.read_text())["first contact"] for file in files]
+
+
+def test_a_good_fmu_is_tried_once_and_runs_here(tmp_path, trials, monkeypatch):
+    path = build("lag", 2, folder=tmp_path)
+    before = next(live._counts["lag"])
+    live._counts.clear()
+    for _ in range(2):
+        run = hk.run(path, 0.1, step=0.1)
+        assert run.info["notes"] == []
+    first_contact._known.clear()  # as in another process
+    build("lag", 2, folder=tmp_path / "copy")
+    hk.run(tmp_path / "copy" / "lag.fmu", 0.1, step=0.1)
+    assert trials == ["lag.fmu"]
+    assert kept() == [{"co-simulation": ""}]
+    assert not Fmu(path).is_isolated
+    assert before >= 1
+    assert next(live._counts["lag"]) == 4, "a trial counts as no instance"
+    hk.run(Fmu(path, interface="model-exchange"), 0.1, step=0.1)
+    assert trials == ["lag.fmu", "lag.fmu"], "another interface, other functions"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("stillborn", "segmentation fault (SIGSEGV) in fmi2Instantiate"),
+        ("badstart", "segmentation fault (SIGSEGV) in fmi2ExitInitializationMode"),
+        ("crashes", "segmentation fault (SIGSEGV) in fmi2DoStep"),
+        ("leaves", "exit code 0 in fmi2DoStep"),
+        ("badend", "segmentation fault (SIGSEGV) in fmi2FreeInstance"),
+    ],
+)
+def test_what_ends_its_trial_stays_isolated(tmp_path, caplog, trials, name, words):
+    model = Fmu(build(name, 2, folder=tmp_path), **({"at": 0.0} if name in ("crashes", "leaves") else {}))
+    level = hk.Composite(hk.Scenario({"m": model}), step=0.01)
+    told = f"in its first contact its process ended: {words}; it runs in a process of its own"
+    assert not model.is_isolated
+    for _ in range(2):
+        if name == "badend":  # all rows are there: what its end says is a warning
+            with pytest.warns(RuntimeWarning, match="fmi2FreeInstance"):
+                run = hk.run(level, 0.1, folder=tmp_path / "run", overwrite=True)
+            assert run.info["notes"] == [f"`m`: {told} (isolate=False: here)"]
+        else:
+            with pytest.raises(hk.SimulatorError) as caught:
+                hk.run(level, 0.1, folder=tmp_path / "run", overwrite=True)
+            assert words in caught.value.faults[0].what
+    assert trials == [f"{name}.fmu"]
+    assert model.is_isolated
+    assert [record.getMessage() for record in caplog.records if "first contact" in record.getMessage()] == [
+        f"{name}: {told} (isolate=False: here)"
+    ]
+    assert not Fmu(model.path, isolate=False).is_isolated
+    state = hk.open_run(tmp_path / "run").status
+    assert state == ("finished" if name == "badend" else "failed")
+
+
+def test_what_is_reported_is_left_to_the_run(tmp_path, trials):
+    path = build("badinit", 2, folder=tmp_path)
+    for _ in range(2):
+        with pytest.raises(hk.SimulatorError, match="no steady state found"):
+            hk.run(path, 0.1, step=0.1)
+    assert len(trials) == 2
+    assert kept() == []
+
+
+@pytest.mark.parametrize("at", [0.0, 0.05])
+def test_check_of_a_crashing_fmu_survives(tmp_path, monkeypatch, at):
+    """In its first steps, and in later ones."""
+    monkeypatch.chdir(tmp_path)
+    fmu = Fmu(build("crashes", 2, folder=tmp_path), at=at)
+    level = hk.Composite(hk.Scenario({"m": fmu}), step=0.01)
+    hk.write(level, tmp_path / "crashes.toml")
+    told = invoked("check", "crashes.toml")
+    assert told.exit_code == 3
+    assert "not judged: `m`: its process ended: segmentation fault (SIGSEGV) in fmi2DoStep" in told.stdout
+
+
+def test_left_out(tmp_path, trials, monkeypatch):
+    path = build("lag", 2, folder=tmp_path)
+    hk.run(Fmu(path, isolate=False), 0.1, step=0.1)
+    hk.run(Fmu(path, isolate=True), 0.1, step=0.1)
+    hk.run(build("single", 2, folder=tmp_path), 0.1, step=0.1)
+    monkeypatch.setenv(first_contact.SWITCH, "0")
+    hk.run(Fmu(path), 0.1, step=0.1)
+    assert trials == []
+
+
+def test_findings_that_are_damaged_or_of_another_version_are_made_anew(tmp_path, trials):
+    path = build("lag", 2, folder=tmp_path)
+    hk.run(path, 0.1, step=0.1)
+    (file,) = findings.cache_folder("findings").glob("*.json")
+    good = file.read_text()
+    for damaged in ("", "[]", good[:-5], good.replace('findings": 1', 'findings": 2'), '{"a": ' * 5000):
+        first_contact._known.clear()
+        file.write_text(damaged)
+        hk.run(path, 0.1, step=0.1)
+        assert json.loads(file.read_text())["first contact"] == {"co-simulation": ""}
+    assert len(trials) == 6
+
+
+def test_topics_do_not_touch_each_other(tmp_path):
+    model = Fmu(build("lag", 2, folder=tmp_path))
+    findings.keep_findings(model, "probe", {"rollback": True})
+    first_contact.meet(model)
+    assert findings.read_findings(model, "probe") == {"rollback": True}
+    assert findings.read_findings(model, "first contact") == {"co-simulation": ""}
+
+
+def test_what_a_trial_says_is_for_nobody(tmp_path, caplog, capfd):
+    hk.run(build("chatty", 2, folder=tmp_path), 0.3, step=0.1)
+    assert len([record for record in caplog.records if "all is well" in record.getMessage()]) == 3
+    assert capfd.readouterr().out == ""
+
+
+# binaries that are damaged
+
+
+def test_a_binary_that_is_cut_off_is_refused_before_it_is_loaded(tmp_path, trials):
+    whole = build("lag", 2, folder=tmp_path)
+    binary = Fmu(whole).binary.read_bytes()
+    for share in (0.3, 0.6):
+        length = int(share * len(binary))
+        path = build("lag", 2, folder=tmp_path / "cut", binary=binary[:length])
+        for isolate in (None, False):
+            with pytest.raises(hk.SimulatorError, match=f"the file is cut off at {length:,} bytes"):
+                Fmu(path, isolate=isolate).open().start(0.0)
+
+
+def test_binaries_with_bits_that_flipped_end_in_an_error(tmp_path):
+    """Whatever the loader does with them, this process lives on."""
+    import random
+
+    binary = Fmu(build("lag", 2, folder=tmp_path)).binary.read_bytes()
+    draw = random.Random(18)
+    outcomes = {"ran": 0, "refused": 0}
+    for number in range(12):
+        damaged = bytearray(binary)
+        for _ in range(40):  # most of them where headers and tables are
+            place = draw.randrange(min(len(binary), 4096))
+            damaged[place] ^= 1 << draw.randrange(8)
+        path = build("lag", 2, folder=tmp_path / str(number), binary=bytes(damaged))
+        try:
+            hk.run(path, 0.1, step=0.1)
+            outcomes["ran"] += 1
+        except hk.HocketError:
+            outcomes["refused"] += 1
+    assert sum(outcomes.values()) == 12
+    assert outcomes["refused"] > 6
+
+
+def test_another_process_knows(tmp_path):
+    path = build("stillborn", 2, folder=tmp_path)
+    with pytest.raises(hk.SimulatorError):
+        hk.run(path, 0.1, step=0.1)
+    code = f"from hocket.simulators.fmu.recipe import Fmu; print(Fmu({str(path)!r}).is_isolated)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
+    )
+    assert done.stdout == "True\n"
+    assert isinstance(Fmu(path).open(), IsolatedFmu)

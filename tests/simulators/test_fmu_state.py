@@ -1,0 +1,101 @@
+"""FMUs whose state is not what they say: frozen by a save, NULL, not restored, forgetful; each is named."""
+
+import numpy as np
+import pytest
+
+import hocket as hk
+from fmus.build import build
+from hocket.simulators.fmu.recipe import Fmu
+from systems import ENGINES
+
+pytestmark = pytest.mark.usefixtures("fresh_cache")
+
+U = np.array([[1.0]])
+EULER = 1.0 - 0.9 ** np.arange(4)  # of T y' = 1 - y with T = 1 s, steps of 0.1 s
+
+
+def lag(tmp_path, version=2, *defines, **options):
+    return Fmu(build("lag", version, folder=tmp_path, defines=defines), u=1.0, T=1.0, **options)
+
+
+def composite(model, orchestrator="iterate", **options):
+    gain = hk.StateSpace(D=[[1.0]], inputs=["u"], outputs=["y"])
+    models = {"lag": model, "gain": gain} if orchestrator == "iterate" else {"lag": model}
+    connections = {"gain.u": "lag.y"} if orchestrator == "iterate" else {}
+    return hk.Composite(hk.Scenario(models, connections), "100 ms", orchestrator, **options)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_state_of_this_very_time_is_not_before_it(tmp_path, version, engine, monkeypatch):
+    """noSetFMUStatePriorToCurrentPoint is true: the state that iterations restore is that of this point."""
+    file = tmp_path / "trace.txt"
+    monkeypatch.setenv("HOCKET_TEST_TRACE", str(file))
+    model = Fmu(build("lag", version, folder=tmp_path, trace=True), u=1.0)
+    hk.run(composite(model), stop=0.3, engine=engine)
+    steps = [line for line in file.read_text().splitlines() if "DoStep" in line]
+    assert len(steps) > 3
+    assert all("final=1" in line for line in steps)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("version", [2, 3])
+def test_an_fmu_that_stands_still_while_an_earlier_state_is_kept_moves(tmp_path, version, engine):
+    run = hk.run(composite(lag(tmp_path, version, "FREEZES_WHILE_SAVED")), stop=0.3, engine=engine)
+    assert np.array(run["lag.y"]) == pytest.approx(EULER, abs=1e-14)
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_state_that_is_null_is_named(tmp_path, version, isolate):
+    with pytest.raises(hk.SimulatorError) as caught:
+        hk.run(composite(lag(tmp_path, version, "NULL_STATE", isolate=isolate)), stop=0.3)
+    fault = caught.value.faults[0]
+    assert "hands out none: the call returns OK and the state is NULL" in fault.what
+    assert "`lag`" in fault.where
+    assert "Replay" in fault.hint
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_restore_that_does_nothing_is_named(tmp_path, version, engine):
+    with pytest.raises(hk.SimulatorError) as caught:
+        hk.run(composite(lag(tmp_path, version, "RESTORE_DOES_NOTHING")), stop=0.3, engine=engine)
+    fault = caught.value.faults[0]
+    assert "restoring does nothing, output number 1 stays at 0.1: the same step from t = 0 s" in fault.what
+    assert "Replay" in fault.hint
+
+
+def test_a_restore_that_does_nothing_is_found_when_something_moves_at_last(tmp_path):
+    """At rest, and by direct feedthrough, it looks as if it worked."""
+    simulator = lag(tmp_path, 2, "RESTORE_DOES_NOTHING").open()
+    simulator.start(0.0)
+    rest, t = np.zeros((1, 1)), 0.0
+    for _ in range(5):
+        state = simulator.save()
+        simulator.step(t, 0.1, rest)
+        simulator.restore(state)
+        t += 0.1
+    state = simulator.save()
+    simulator.step(t, 0.1, U)
+    with pytest.raises(hk.SimulatorError, match=r"restoring does nothing, output number 1 stays at 0\.1"):
+        simulator.restore(state)
+    simulator.close()
+
+
+def test_a_state_that_forgets_later_is_found_later(tmp_path):
+    """Rewinds are tried out again when their number has doubled; the first ones were good."""
+    model = Fmu(build("lag", 2, folder=tmp_path, defines=["FORGETS_LATE"]), u=1.0)
+    simulator = model.open()
+    simulator.start(0.0)
+
+    def rewind_each_step():
+        for k in range(20):
+            state = simulator.save()
+            simulator.step(0.1 * k, 0.1, U)
+            simulator.restore(state)
+            simulator.step(0.1 * k, 0.1, U)
+
+    with pytest.raises(hk.SimulatorError, match=r"the same step from t = \S+ s ended at"):
+        rewind_each_step()
+    simulator.close()
