@@ -26,7 +26,9 @@ def hear(event: str, arguments: tuple[object, ...]) -> None:
     if event not in EVENTS:
         return
     told = str(arguments)
-    if event == "exec":
+    if event == "import":
+        told = f"{arguments[0]} {arguments[1]}"
+    elif event == "exec":
         told = getattr(arguments[0], "co_filename", told)
     elif event == "compile":
         told = str(arguments[1])
