@@ -128,6 +128,7 @@ class Fmu : public Simulator {
     // What it said itself, if the last failure was its own.
     std::string complaint() const { return spoke_ ? complaints(setup.name) : ""; }
     double reached_time() const { return failure_.value; }
+    bool ended() const { return ended_; }  // it has asked to end the simulation
     Exchange* exchange() const { return exchange_.get(); }
     Setup setup;
 
@@ -171,7 +172,10 @@ class Fmu : public Simulator {
             return wrong(std::string("its binary has no function ") + function.name);
         return good(function(instance_, arguments...), function.name);
     }
+    Reach end_at(double t, double h, double reached);
     void note_stop(double reached);  // the step ended there
+    void set_ended(bool ended);      // it asks to end the simulation, from where it is now
+    bool end_inside(double reached);  // it asks to do so before its step is whole: it fails
     bool trial() const { return newest_ != nullptr; }
     // noSetFMUStatePriorToCurrentPoint for a step from t: no state of an earlier time is kept.
     bool is_final(double t, double h);
@@ -213,6 +217,7 @@ class Fmu : public Simulator {
     Failure failure_;
     std::string problem_, remedy_;
     bool spoke_ = false;  // the problem is a status that it returned
+    bool ended_ = false;
     std::vector<double> room_;
     std::vector<Saved*> lent_;  // states in use: it may have to go back to any of them
     std::unique_ptr<Exchange> exchange_;
@@ -243,6 +248,7 @@ class Saved {
     int life = 0;  // the instance it is of
     std::vector<double> known;
     double next_event = never;
+    bool ended = false;
     std::vector<double> solution;  // model exchange: where the integration stands
     double time = std::numeric_limits<double>::quiet_NaN();  // of the state: where the next step begins
     std::unique_ptr<TrialStep> trial;  // where the rewind may be tried out

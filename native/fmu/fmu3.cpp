@@ -158,7 +158,10 @@ class Fmu3 final : public Fmu {
             double next = 0.0;
             again = false;
             if (!call(update_, &again, &terminates, &nominals, &states, &defined, &next)) return false;
-            if (terminates) return wrong("it asks to end the simulation");
+            if (terminates) {
+                set_ended(true);
+                return true;
+            }
             if (round == rounds)
                 return wrong("its events do not settle: fmi3UpdateDiscreteStates asked for 1000 rounds");
             next_event_ = defined ? next : never;
@@ -204,17 +207,19 @@ class Fmu3 final : public Fmu {
                 step_(instance_, from, length, is_final(from, h), &events, &terminates, &early, &at);
             if (status > warning) [[unlikely]] {
                 *reached = from;
+                if (status == discard && terminates) return end_at(t, h, from);
                 return status == discard ? Reach::early : (good(status, step_.name), Reach::failed);
             }
             if (!(events || terminates || early) && next_event_ > end + least) [[likely]]
                 return Reach::whole;
-            if (terminates) return wrong("it asks to end the simulation"), Reach::failed;
             const bool short_of = early && at < to - least;
             *reached = short_of ? at : to;
+            if (terminates) return end_at(t, h, *reached);
             if (short_of && setup.early && at > t + least)
                 return Reach::early;  // an event at t itself is handled here
             const bool due = events || next_event_ <= *reached + least;
             if (due && setup.events && !(enter_events() && leave_events())) return Reach::failed;
+            if (ended_) return *reached >= end - least ? Reach::whole : (end_inside(*reached), Reach::failed);
             if (!short_of && !told) return Reach::whole;
             still = *reached > from ? 0 : still + 1;
             if (still > rounds)

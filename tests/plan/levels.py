@@ -28,6 +28,16 @@ class Plain:
     def step(self, t, h, u): ...
 
 
+class Stopping(Plain):
+    """May stop inside a step, and can roll back."""
+
+    variable_step = stops_early = True
+
+    def save(self): ...
+
+    def restore(self, state): ...
+
+
 @dataclass(frozen=True)
 class Texting:
     """A model with nothing but texts."""
@@ -46,6 +56,8 @@ CHAIN = Scenario({"a": LAG_AT_REST, "b": GAIN}, CROSSED)
 """b reacts at once, a does not."""
 APART = Scenario({"a": CLOCK, "b": CLOCK})
 FIXED = Scenario({"a": Python(Plain), "b": LAG_AT_REST}, CROSSED)
+STOPS = Scenario({"a": Python(Stopping), "b": LAG_AT_REST}, CROSSED)
+STUCK = Scenario({"a": Python(Stopping), "b": Python(Plain)}, CROSSED)
 LEVEL = Scenario({"a": LAG_AT_REST, "b": GAIN}, {"a.u": "u", "b.u": "a.y", "y": "b.y"}, ["u"], ["y"])
 NESTED = Scenario({"a": Composite(LEVEL, F(2, 5)), "b": LAG_AT_REST}, {"a.u": "b.y", "b.u": "a.y"})
 THROUGH = Scenario({"b": GAIN}, {"b.u": "u", "y": "b.y"}, ["u"], ["y"])
@@ -63,8 +75,8 @@ EVALUATED = (*A, *B, Solve(("a", "b"), ("a.y", "b.y")), Record())
 BOTH = ("a", "b")
 
 
-def plan(*step, outputs="stale", output=()):
-    return Plan(step, tuple(output), outputs)
+def plan(*step, outputs="stale", output=(), start=(), notes=()):
+    return Plan(step, tuple(output), outputs, tuple(notes), tuple(start))
 
 
 def found(made, scenario, step=F(1)):

@@ -21,6 +21,7 @@ from hocket.plan import (
     Together,
     Try,
 )
+from hocket.plan.plan import Note, NoteKind
 from hocket.plan.verify.violations import KINDS
 from hocket.planning.planner import plan_tree
 from plan.levels import (
@@ -36,6 +37,8 @@ from plan.levels import (
     LOOP,
     NESTED,
     RING,
+    STOPS,
+    STUCK,
     THROUGH,
     A,
     B,
@@ -189,6 +192,25 @@ WRONG = [  # the kind, the level, the plan, where it is found, what is said
      "a second Try in one step: each goes on to the end"),
     ("step outside try", RING, plan(*A, Try((*B, Record()))), "step 2: step a",
      "`a` is stepped outside of the Try: it would not roll back with the others"),
+    ("early stop", STOPS, plan(*A, *B, Record()), "step 2: step a",
+     "`a` may stop inside a step, at an event, and no Try is around it"),
+    ("early stop", STUCK, plan(*A, *B, Record()), "step 2: step a",
+     "`a` may stop inside a step, at an event, and no Try is around it"),
+    ("unknown simulator", RING, plan(*A, *B, Record(), start=(Read("a"), Read("b"), Read("c"))),
+     "start 3: read c", "the plan names an unknown simulator `c`"),
+    ("not at the start", RING, plan(*A, *B, Record(), start=(Read("a"), Step("b"), Read("b"))),
+     "start 2: step b", "the start has `step b`, and no time passes there"),
+    ("unknown at start", RING, plan(*A, *B, Record(), start=(Read("a"),)), "start",
+     "`b.y` has no value when the run starts"),
+    ("unknown at start", CHAIN, plan(*A, *B, Record(), start=(Read("a"), Read("b"))), "start",
+     "`b.y` has no value when the run starts: it follows `a.y`, and is not fed and read after that"),
+    ("unknown at start", CHAIN, plan(*A, *B, Record(), start=(Feed("b"), Read("a"), Read("b"))), "start",
+     "`b.y` has no value when the run starts: it follows `a.y`, and is not fed and read after that"),
+    ("unknown at start", CHAIN,
+     plan(*A, *B, Record(), start=(Together(((Read("a"),), (Feed("b"), Read("b")))),)), "start",
+     "`b.y` has no value when the run starts: it follows `a.y`, and is not fed and read after that"),
+    ("unknown at start", LOOP, plan(*A, *B, Record(), start=(Feed("a"), Read("a"), Feed("b"), Read("b"))),
+     "start", "`a.y` has no value when the run starts: it is in an algebraic loop of `a.y`, `b.y`"),
     ("save in a repeat", RING,
      plan(Save(BOTH), Repeat((Restore(BOTH), Save(("a",)), *A, *B), None, 2), Record()),
      "step 2.2: save a",
@@ -266,6 +288,26 @@ def test_a_fault_names_its_port_and_what_to_try(made, scenario, port, hint):
     (fault,) = found(made, scenario)
     assert (fault.port, fault.hint) == (port, hint)
     assert fault.sim in fault.what
+
+
+def test_what_may_stop_early_is_tried_or_its_end_is_told():
+    """A level that cannot roll back says in its plan what becomes of an early end, as Jacobi does."""
+    assert found(plan(Try((*A, *B, Record()))), STOPS) == []
+    told = Note("`a` goes on alone", NoteKind.EARLY_END, "a")
+    assert found(plan(*A, *B, Record(), notes=[told]), STUCK) == []
+    (fault,) = found(plan(*A, *B, Record()), STUCK)
+    assert fault.hint == "`b` cannot roll back or change its step, so no Try can be made: early_return=False"
+    for level in (STOPS, STUCK):
+        plan_tree(Composite(level, 1))
+
+
+def test_a_start_that_knows_every_output_is_sound():
+    for level in (RING, CHAIN, LOOP, FIXED, STUCK):
+        made = plan_tree(Composite(level, 1)).plan
+        assert found(made, level) == []
+    first = Read("a"), Feed("b"), Read("b")
+    assert found(plan(*A, *B, Record(), start=first), CHAIN) == []
+    assert found(plan(*A, *B, Record(), start=[Solve(BOTH, ("a.y", "b.y"))]), LOOP) == []
 
 
 def test_a_try_needs_simulators_that_go_back_and_shorten_their_steps():

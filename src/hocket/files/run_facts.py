@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from hocket.errors import FileError
 from hocket.files.atomic_files import read_text
 
-Status: TypeAlias = Literal["running", "finished", "stopped", "failed", "crashed", "killed"]
+Status: TypeAlias = Literal["running", "finished", "ended", "stopped", "failed", "crashed", "killed"]
 """`stopped` is Ctrl-C. `crashed`: its process ended by a signal or inside an FMU, of which `error` tells;
 `killed`: its process is gone without a word."""
 UNFINISHED: tuple[Status, ...] = ("running", "crashed", "killed")
@@ -158,6 +158,8 @@ _SHAPE: dict[str, Callable[[Any], bool]] = {
     "realtime": _has(overruns=_is_count, largest_lag=_is_number, factor=_is_number),
     "parameters": lambda value: isinstance(value, dict),
     "files": _is_table_of(_is_text),
+    "ended_by": _is_text,
+    "torn": lambda value: value is True,
     "checksums": _has(bytes=_is_count, crc=_is_text),
 }
 """What each entry of run.json must be, if it is there."""

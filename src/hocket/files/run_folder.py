@@ -114,10 +114,17 @@ class Run:
         return f"{count(rows, 'row')}{rates}, {count(len(self.ports), 'port')}"
 
     @property
-    def status(self) -> Status:
-        """How it went, as it stood when this Run was opened."""
+    def status(self) -> str:
+        """How it went, as it stood when this Run was opened: "finished", "ended by `stair`" ..."""
         status: Status = self.info["status"]
-        return "killed" if status == "running" and process_is_gone(self.info) else status
+        if status == "running" and process_is_gone(self.info):
+            return "killed"
+        return f"ended by `{self.info.get('ended_by', '')}`" if status == "ended" else status
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it came to its end: the stop time, or where a simulator asked to end the simulation."""
+        return self.info["status"] in ("finished", "ended")
 
     @property
     def scenario_text(self) -> str:
@@ -184,7 +191,7 @@ class Run:
         if self.info[MARK] < SEALED:
             found = map(Samples.open, sorted(samples.glob("*.arrow")))
             return {each.table.name: each for each in found if each}
-        unfinished = self.info["status"] in UNFINISHED
+        unfinished = self.info["status"] in UNFINISHED or bool(self.info.get("torn"))
         checksums = Checksums(samples / CHECKSUMS, unfinished)
         if not (unfinished and not checksums.path.exists()):
             self._check_checksums(checksums.path)
@@ -354,6 +361,21 @@ def _number_instants(t: Array) -> NDArray[np.complex128]:
     return t + 1j * (np.arange(len(t)) - np.searchsorted(t, t))
 
 
+def mark_stopped(folder: Path) -> None:
+    """Call a run stopped whose process had to be ended because it did not stop by itself."""
+    facts = read_facts(folder)
+    if facts is None:
+        return
+    run = Run(folder)
+    last = [
+        run.table(each.name).column(0)[-1].as_py() for each in run.tables if run.table(each.name).num_rows
+    ]
+    facts |= {"status": "stopped", "error": "", "reached": min(last, default=facts.get("start", 0.0))}
+    facts.setdefault("counts", {})
+    facts.setdefault("timings", {"wall": 0.0, "phases": {}})
+    write_text(folder / FACTS, seal(facts | {"torn": True}, _plain_number))
+
+
 Time: TypeAlias = float | Fraction
 
 
@@ -389,7 +411,7 @@ class RunFolder:
         folder = Path(tempfile.gettempdir() if path is None else path).absolute()
         try:
             if path is None:
-                temporary = _TemporaryFolder(name)
+                temporary = TemporaryFolder(name)
                 return RunFolder(temporary.path, name, temporary)
             if folder.exists() and not folder.is_dir():
                 expected = "a new folder, an empty one, or one that holds a run"
@@ -467,7 +489,7 @@ class RunFolder:
         write_text(self.path / FACTS, seal(self._facts, _plain_number), sync=sync)
 
 
-class _TemporaryFolder:
+class TemporaryFolder:
     """A folder that goes when nothing holds this object any more, or when the interpreter ends."""
 
     def __init__(self, name: str):

@@ -166,6 +166,19 @@ class EarlyReturnSimulator(Simulator, Protocol):
     early: bool
 
 
+class EndingSimulator(Simulator, Protocol):
+    """A simulator that may ask to end the simulation, as FMUs do.
+
+    The engine looks at it between the steps of the outermost level. True: the run ends there; a further step
+    would raise `EndRequestError`, as one does that is not whole when it asks. False after start(), and where
+    it is missing: only the stop time ends a run.
+    """
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has asked to end the simulation, and was not rolled back since."""
+
+
 class MicroStepSimulator(Simulator, Protocol):
     """A simulator that reports its micro steps; `capabilities.micro` says so.
 

@@ -127,6 +127,8 @@ class PlanReader:
         self.recorded = 0
         self.late: plan.Instruction | None = None
         """What came after the record."""
+        self.stops_early = [False] * size
+        """Per child: whether it may stop inside a step, and nobody has said what becomes of that."""
         self.trying = self.tried = 0
         self.adapting = False
         self.crowd: list[tuple[dict[str, int], int]] = []
@@ -307,11 +309,26 @@ class PlanReader:
         self.time[child] += 1 if fraction is WHOLE else self._check_fraction(child, fraction)
         if self.tries and not self.trying:
             self.fault("step outside try", self.facts.name(child))
+        elif self.stops_early[child] and not self.trying:
+            self._note_early_stop(child)
         if self.time[child] > self.latest:
             self.latest = self.time[child]
         self.unread[child] = self.shows[child]
         self.stepped[child] = self.spot
         self._note_late()
+
+    def refuse_early_stops(self) -> None:
+        """Note steps without a Try of what may stop inside them."""
+        self.stops_early = [model.capabilities.stops_early for model in self.facts.wiring.models]
+
+    def _note_early_stop(self, child: int) -> None:
+        unable = next((finding.sim for finding in try_faults(self.facts, self.spot)), "")
+        remedy = "Try((...,)) around the instructions of the step"
+        if unable:
+            remedy = (
+                f"`{unable}` cannot roll back or change its step, so no Try can be made: early_return=False"
+            )
+        self.fault("early stop", self.facts.name(child), remedy=remedy)
 
     def _check_fraction(self, child: int, fraction: Fraction) -> Fraction:
         """Return a part of the step as a fraction, after a look at whether it can be made."""

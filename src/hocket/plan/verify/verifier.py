@@ -9,14 +9,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hocket.coupling.feedthrough import Node
-from hocket.coupling.wiring import OWN
+from hocket.coupling.feedthrough import Feedthrough, Node
+from hocket.coupling.wiring import OWN, Wiring
+from hocket.model.composite import as_level
 from hocket.model.scenario import Scenario
-from hocket.plan.instructions import Body, Step, describe_instruction, tries, walk
-from hocket.plan.plan import Plan
+from hocket.plan.instructions import (
+    Admit,
+    Body,
+    Feed,
+    Place,
+    Read,
+    Record,
+    Solve,
+    Step,
+    Together,
+    describe_instruction,
+    named_simulators,
+    tries,
+    walk,
+    with_places,
+)
+from hocket.plan.plan import NoteKind, Plan
 from hocket.plan.verify.level_facts import LevelFacts, OutputValues, Time
 from hocket.plan.verify.reader import PlanReader
-from hocket.plan.verify.violations import Violation
+from hocket.plan.verify.violations import Violation, ViolationLog
 
 
 def check_ends(reader: PlanReader) -> None:
@@ -106,10 +122,13 @@ def verify_plan(plan: Plan, scenario: Scenario, step: Fraction | None = None) ->
 
     `step` is that of the level in seconds: with it, parts of a step are held against the steps of levels
     inside. A value that arrives late because its source steps later is not a fault: see `find_delays`.
+    The start of several levels is about their leaves: see `verify_start`.
     """
     facts = LevelFacts(scenario, step)
     values = OutputValues(facts) if plan.outputs == "consistent" else None
     reader = PlanReader(facts, values=values, tries=tries(plan.step))
+    if not any(note.kind is NoteKind.EARLY_END for note in plan.notes):
+        reader.refuse_early_stops()
     reader.follow(plan.step)
     if plan.step:
         check_ends(reader)
@@ -120,7 +139,9 @@ def verify_plan(plan: Plan, scenario: Scenario, step: Fraction | None = None) ->
         reader.notes.add("never asked again", None, port=facts.feedthrough_output())
     asked = PlanReader(facts, "output", 1, values)
     _check_output_body(asked, plan.output)
-    return [*reader.notes.found.values(), *asked.notes.found.values()]
+    nested = any(map(as_level, facts.wiring.models))
+    start = verify_start(plan.start, facts.wiring) if plan.start and not nested else []
+    return [*reader.notes.found.values(), *asked.notes.found.values(), *start]
 
 
 def _check_output_body(reader: PlanReader, body: Body) -> None:
@@ -133,6 +154,110 @@ def _check_output_body(reader: PlanReader, body: Body) -> None:
         check_rows(reader)
         check_admitted(reader)
         check_stale(reader, asked=True)
+
+
+def verify_start(body: Body, wiring: Wiring) -> list[Violation]:
+    """Return what is wrong with what is done before the first step; `wiring` is that of all leaves."""
+    reader = _StartReader(wiring)
+    reader.follow(body)
+    reader.check_values()
+    return list(reader.notes.found.values())
+
+
+class _StartReader:
+    """Reads which outputs have values, under inputs that have some."""
+
+    def __init__(self, wiring: Wiring):
+        self.wiring, self.number = wiring, wiring.numbers()
+        self.graph = Feedthrough(wiring, at_start=True)
+        self.loop_of = {node: loop for loop in self.graph.loops for node in loop}
+        self.notes = ViolationLog("start")
+        self.own: set[Node] = set()
+        """What has a value, as far as the body of a Together has found it: the others do not see that."""
+        self.before: list[set[Node]] = []
+        """The same, of the bodies around it."""
+        self.fed: set[tuple[Node, Node]] = set()
+        """Outputs and what they react to, where the input had a value when it was fed."""
+
+    def follow(self, body: Body, place: Place = (), together: bool = False) -> None:
+        """Read instructions one after the other."""
+        for at, instruction in with_places(body, place, together):
+            unknown = [sim for sim in named_simulators(instruction) if sim not in self.number]
+            for sim in unknown:
+                near = self.notes.nearest_name(sim, self.number)
+                self.notes.add("unknown simulator", (at, instruction), sim, near=near)
+            match instruction:
+                case Feed() | Read() | Solve() if unknown:
+                    pass
+                case Feed(sim):
+                    self._feed(self.number[sim])
+                case Read(sim):
+                    self._read(self.number[sim])
+                case Solve():
+                    self._solve(instruction)
+                case Together(bodies):
+                    self._follow_together(bodies, at)
+                case Admit() | Record():
+                    pass
+                case _:
+                    given = describe_instruction(instruction)
+                    self.notes.add("not at the start", (at, instruction), given=given)
+
+    def _follow_together(self, bodies: tuple[Body, ...], place: Place) -> None:
+        self.before.append(self.own)
+        found: set[Node] = set()
+        for number, body in enumerate(bodies, 1):
+            self.own = set()
+            self.follow(body, (*place, number), together=True)
+            found |= self.own
+        self.own = self.before.pop()
+        self.own |= found
+
+    def _has_value(self, node: Node) -> bool:
+        return node in self.own or any(node in known for known in self.before)
+
+    def _outputs(self, child: int) -> list[Node]:
+        return [(child, port) for port in range(len(self.wiring.models[child].outputs))]
+
+    def _feed(self, child: int) -> None:
+        for node in self._outputs(child):
+            for source in self.graph.sources.get(node, ()):
+                (self.fed.add if self._has_value(source) else self.fed.discard)((node, source))
+
+    def _read(self, child: int) -> None:
+        sources = self.graph.sources
+        nodes = self._outputs(child)
+        self.own |= {n for n in nodes if all((n, source) in self.fed for source in sources.get(n, ()))}
+
+    def _solve(self, solve: Solve) -> None:
+        nodes = {
+            node
+            for sim in solve.sims
+            for node in self._outputs(self.number[sim])
+            if node in self.loop_of and self.graph.name(node) in solve.ports
+        }
+        outer = {source for node in nodes for source in self.graph.sources[node]} - nodes
+        if all(map(self._has_value, outer)):
+            self.own |= nodes
+
+    def check_values(self) -> None:
+        """Note each output without a value of which the reason is not another one, and each loop once."""
+        told: set[Node] = set()
+        for child, sim in enumerate(self.wiring.names):
+            for node in self._outputs(child):
+                sources, loop = self.graph.sources.get(node, []), self.loop_of.get(node, ())
+                others = [each for each in sources if not self._has_value(each) and each not in loop]
+                if self._has_value(node) or node in told or others:
+                    continue
+                told |= set(loop)
+                why, remedy = "", f"Read({sim!r})"
+                if loop:
+                    around = ", ".join(f"`{self.graph.name(each)}`" for each in loop)
+                    why, remedy = f": it is in an algebraic loop of {around}", "a Solve of the loop"
+                elif sources:
+                    why = f": it follows `{self.graph.name(sources[0])}`, and is not fed and read after that"
+                    remedy = f"Feed({sim!r}), Read({sim!r})"
+                self.notes.add("unknown at start", None, sim, self.graph.name(node), why=why, remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)

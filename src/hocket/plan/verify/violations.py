@@ -108,6 +108,15 @@ KINDS = {
         "no time passes in `output`",
         "leave it out: Feed({sim!r}), Read({sim!r})",
     ),
+    # the start
+    "not at the start": ViolationKind(
+        "the start has `{given}`, and no time passes there", "Feed, Read, Solve and Together", "leave it out"
+    ),
+    "unknown at start": ViolationKind(
+        "`{port}` has no value when the run starts{why}",
+        "each output is read before the first step",
+        "{remedy}",
+    ),
     # outputs
     "read before step": ViolationKind(
         "`{sim}` is read at {time} of the step, where it stands, and others are at {latest} already",
@@ -232,6 +241,11 @@ KINDS = {
         "`{sim}` is stepped outside of the Try: it would not roll back with the others",
         "a Try around the whole step",
         "put Step({sim!r}) into it",
+    ),
+    "early stop": ViolationKind(
+        "`{sim}` may stop inside a step, at an event, and no Try is around it",
+        "a Try around the whole step where a simulator stops early",
+        "{remedy}",
     ),
     "try without rollback": ViolationKind(
         "`{sim}`{more} cannot roll back, and a Try rolls all simulators back",

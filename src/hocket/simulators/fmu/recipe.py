@@ -298,10 +298,14 @@ class Fmu(Recipe):
         except ScenarioError:
             return set(names)  # open() refuses it; until then the description is believed
 
-    def open(self) -> Simulator:
+    def make_contact(self) -> None:
+        """Try the FMU in a process of its own, if it is new and nothing says whether to isolate it."""
         permit_code(self.file.name, str(self.file), announced=False)
         if self.isolate is None and not self.interface_used.only_once:
             _first_contact().meet(self)
+
+    def open(self) -> Simulator:
+        self.make_contact()
         name = "isolated" if self.is_isolated else "exchange" if self.exchange else "live"
         module = importlib.import_module(f"hocket.simulators.fmu.{name}")
         return cast("Simulator", module.open_simulator(self))
