@@ -1,8 +1,11 @@
 """Run folders that were damaged: what is read is what was written, or an error says that it is not."""
 
 import json
+import os
 import random
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -220,8 +223,6 @@ def test_what_run_json_lacks_is_told(tmp_path, key):
 
 def test_a_run_whose_process_number_was_given_to_another_is_killed(tmp_path):
     make_run(tmp_path / "run", ended=False)
-    import os
-
     rewrite_run(tmp_path / "run", process=os.getpid(), process_start="another boot:1")
     assert open_run(tmp_path / "run").status == "killed"
 
@@ -236,3 +237,28 @@ def test_a_run_of_a_scenario_has_checksums(tmp_path):
     file.write_bytes(raw)
     with pytest.raises(FileError, match="is damaged"):
         _ = open_run(tmp_path / "run")["decay.y"]
+
+
+KILLED = """
+import hocket as hk, os, sys
+decay = hk.StateSpace([[-1]], [], [[1]], outputs=["y"], x0=[1])
+run = hk.run(hk.Composite(hk.Scenario({"decay": decay}), step=0.1), stop=1)
+print(run.path, flush=True)
+if len(sys.argv) > 1: os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="processes are known by their start there")
+def test_the_temporary_folder_of_a_killed_process_is_removed_by_the_next(tmp_path):
+    env = os.environ | {"TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", KILLED]
+    killed = subprocess.run([*command, "kill"], env=env, capture_output=True, text=True)
+    left = killed.stdout.strip()
+    assert killed.returncode == -9
+    assert os.path.isdir(left)
+    mine = tmp_path / "hocket-theirs-1-00000000-x"  # of another machine: not ours to remove
+    mine.mkdir()
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert not os.path.exists(left)
+    assert not os.path.exists(done.stdout.strip())
+    assert [path.name for path in tmp_path.iterdir()] == [mine.name]

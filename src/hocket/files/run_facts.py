@@ -11,7 +11,7 @@ import math
 import os
 import platform
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -210,3 +210,29 @@ def process_is_gone(facts: Mapping[str, Any]) -> bool:
     except OSError:
         return False
     return False
+
+
+def process_tag(number: int) -> str:
+    """Return what tells a process from all others, as part of a name: machine, number and start."""
+    return f"{_machine_tag()}-{number}-{zlib.crc32(process_start(number).encode()):08x}"
+
+
+def _machine_tag() -> str:
+    """Return a mark of this machine, or container: processes elsewhere may have the same numbers."""
+    space = ""
+    with suppress(OSError):
+        space = os.readlink("/proc/self/ns/pid")
+    return f"{zlib.crc32(f'{platform.node()} {space}'.encode()):08x}"
+
+
+def is_abandoned(tag: Sequence[str]) -> bool:
+    """Return whether the process of a tag, in its three parts, is gone; False where that cannot be known."""
+    machine, number, _ = tag
+    if (
+        os.name != "posix"
+        or machine != _machine_tag()
+        or not number.isdecimal()
+        or not process_start(os.getpid())
+    ):
+        return False
+    return process_tag(int(number)) != "-".join(tag)

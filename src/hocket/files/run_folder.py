@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
@@ -51,8 +51,10 @@ from hocket.files.run_facts import (
     UNFINISHED,
     Status,
     checksum,
+    is_abandoned,
     process_is_gone,
     process_start,
+    process_tag,
     read_facts,
     seal,
 )
@@ -490,12 +492,25 @@ class RunFolder:
 
 
 class TemporaryFolder:
-    """A folder that goes when nothing holds this object any more, or when the interpreter ends."""
+    """A folder that goes when nothing holds this object any more, or when the interpreter ends.
+
+    Its name tells whose it is: one whose process was killed is removed by the next process that makes one.
+    """
 
     def __init__(self, name: str):
+        _remove_abandoned_folders(tempfile.gettempdir())
         readable = re.sub(r"[^\w.-]", "_", name)[:40]
-        self.path = Path(tempfile.mkdtemp(prefix=f"hocket-{readable}-"))
+        self.path = Path(tempfile.mkdtemp(prefix=f"hocket-{process_tag(os.getpid())}-{readable}-"))
         weakref.finalize(self, _remove_folder, self.path, os.getpid())
+
+
+@cache
+def _remove_abandoned_folders(place: str) -> None:
+    """Remove the temporary folders of processes that are gone, once for each process and place."""
+    for folder in Path(place).glob("hocket-*-*-*-*"):
+        with suppress(OSError):
+            if is_abandoned(folder.name.split("-")[1:4]) and folder.lstat().st_uid == os.getuid():
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_folder(path: Path, owner: int) -> None:
