@@ -371,13 +371,15 @@ def _parse_estimate(facts: Mapping[str, Any], place: Path) -> ErrorEstimate:
             PortEstimate(series, error, _parse_number(each["order"]), float(each.get("rounding", 0.0)))
         )
     gaps = tuple(
-        InputDefect(**{**gap, **{name: _parse_number(gap[name]) for name in _NUMBERS}})
+        InputDefect(
+            str(gap["input"]), str(gap["output"]), str(gap["unit"]), *(float(gap[name]) for name in _NUMBERS)
+        )
         for gap in facts["gaps"]
     )
     return ErrorEstimate(
         tuple(ports),
         tuple(map(str, facts["doubts"])),
-        facts["predicted order"],
+        None if facts["predicted order"] is None else int(facts["predicted order"]),
         facts["method"],
         tuple(map(str, facts["unseen"])),
         gaps,
