@@ -166,6 +166,8 @@ class Fmu : public Simulator {
 
     bool good(fmi::Status status, const char* function);
     bool wrong(std::string what, std::string remedy = "");
+    static const char* const otherwise;  // the remedy where its state cannot be restored
+    static std::string written(double value);
     bool report_failure(Call call, std::int64_t tick, std::int64_t ticks = 0);
     template <class F, class... Arguments> bool call(const Function<F>& function, Arguments... arguments) {
         if (!function) [[unlikely]]
@@ -225,7 +227,7 @@ class Fmu : public Simulator {
   private:
     bool try_step(double t, double h, const double* u);
     bool recall(Saved& saved);
-    bool repeat(TrialStep& step);
+    bool repeat(TrialStep& step, const std::vector<double>& last);
     Reach move(double t, double h, const double* u, double* reached);
     Saved* newest_ = nullptr;        // whose next step is still to be noted
     std::int64_t restores_ = 0, check_at_ = 1;  // the number of the rewind that is tried out next

@@ -345,6 +345,10 @@ _ATTRIBUTES: dict[type, tuple[str, Callable[[Any, dict[str, Any]], bool]]] = {
     protocols.WrapperModel: ("the model inside", lambda _, its: protocols.is_model(its["model"])),
     protocols.ClassModel: ("a text", lambda _, its: isinstance(its["class_name"], str)),
     protocols.FileModel: ("a text", lambda _, its: isinstance(its["path"], str)),
+    protocols.ProbedModel: (
+        "findings by capability",
+        lambda _, its: all(isinstance(text, str) for pair in its["refuted"].items() for text in pair),
+    ),
     protocols.IsolatedModel: ("True or False", lambda _, its: isinstance(its["is_isolated"], bool)),
     protocols.IntegratedModel: (
         "finite numbers, and the name of a method",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
-from hocket.errors import FileError, Place, ScenarioError
+from hocket.errors import FileError, Place, ScenarioError, merge_notes
 from hocket.files.fmus import StepChoice, StepWish, default_step, fmu_step_wish
 from hocket.files.ssp.annotation import read_annotation
 from hocket.files.ssp.assignments import assign_values
@@ -164,7 +164,7 @@ def import_ssp(path: Path | str, ssd: str = "") -> SspImport:
         listed = ", ".join(f"`{name}`" for name in sorted(findings.foreign))
         findings.note(f"annotations of other tools are not read: {listed}")
     name = experiment.name or (file.parent if file.name == DEFAULT else file).stem
-    notes = tuple(findings.noted)
+    notes = tuple(merge_notes(findings.noted))
     return SspImport(replace(experiment, name=name, path=file.absolute(), notes=notes), findings.names)
 
 
