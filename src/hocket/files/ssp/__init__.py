@@ -114,14 +114,14 @@ def _settle_step(system: System, start: Fraction, stop: Fraction | None) -> tupl
         return told, stop
     span = stop - start if stop is not None and stop > start else None
     if system.asked_step is not None:
-        choice = StepChoice(system.asked_step, "", True)
+        choice = StepChoice(system.asked_step, "", not system.varies_step)
     else:
         choice = default_step(_step_wishes(system), span, dict(_inner_steps(system)))
-        if not choice.tied and span is not None and (span / choice.step).denominator != 1:
-            reason = f"{choice.reason}, shortened to divide the run"
-            choice = StepChoice(span / (span / choice.step).__ceil__(), reason, False)
-        found = f"it is {format_duration(choice.step)}, {choice.reason}"
-        system.node.note(f"the SSP tells no step: {found}")
+    if not choice.tied and span is not None and (span / choice.step).denominator != 1:
+        reason = f"{choice.reason}, shortened to divide the run"
+        choice = StepChoice(span / (span / choice.step).__ceil__(), reason, False)
+    if system.asked_step is None:
+        system.node.note(f"the SSP tells no step: it is {format_duration(choice.step)}, {choice.reason}")
     if span is None or (span / choice.step).denominator == 1 or span < choice.step:
         return choice.step, stop
     end = start + choice.step * (span / choice.step).__floor__()
@@ -173,7 +173,8 @@ def _build_experiment(document: Document, system: System, findings: ImportFindin
     assign_values(system)
     start, stop, every = _run_times(document)
     node = document.root.child("DefaultExperiment")
-    system.asked_step = experiment_step(node) or system.asked_step
+    if asked := experiment_step(node):
+        system.asked_step, system.varies_step = asked, False
     step, stop = _settle_step(system, start, stop)
     if "orchestrator" not in system.level:
         findings.note("the SSP tells no algorithm: it is jacobi, extrapolation is hold")
