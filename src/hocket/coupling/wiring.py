@@ -332,7 +332,11 @@ class _Names:
         gain, offset = connection.gain * gain, connection.gain * offset + connection.offset
         gone = describe_loss(output.type, entry.type, gain, offset)
         if gone:
-            raise ScenarioError(f"`{connection.source}` is {A[output.type]}, {gone}", where, A[entry.type])
+            alone = source[0] != OWN and output.type == "real" and not self.ends(source[0])[False]
+            hint = f'of a table or CSV: types = {{ {output.name} = "{entry.type}" }}' if alone else ""
+            raise ScenarioError(
+                f"`{connection.source}` is {A[output.type]}, {gone}", where, A[entry.type], hint
+            )
         chosen: Any = connection.extrapolation
         if isinstance(chosen, str):
             try:

@@ -29,8 +29,9 @@ from hocket.engine.reference.engine import InterpreterEngine
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import StepCounts
 from hocket.engine.selection import ConstraintDrift, RecordedTable, TableChoice, bind_tables, keep_start_rows
-from hocket.errors import EndRequestError, HocketError
-from hocket.files.run_folder import FACTS, Run, RunFolder, Status
+from hocket.errors import EndRequestError, HocketError, merge_notes
+from hocket.files.run_facts import FACTS, Status
+from hocket.files.run_folder import Run, RunFolder
 from hocket.files.toml import dumps
 from hocket.model.clock import Clock
 from hocket.model.experiment import Experiment
@@ -197,7 +198,8 @@ class Execution:
                 self.engine = InterpreterEngine(self.level, self.recorded)
             else:
                 self.engine = NativeEngine(self.level, self.recorded, threads)
-        self.notes = [*job.experiment.notes, *job.design.plan.all_notes(), *_contact_notes(job.design)]
+        plan_notes = job.design.plan.all_notes()
+        self.notes = merge_notes([*job.experiment.notes, *plan_notes, *_fmu_notes(job.design)])
         tables = [entry.table for entry in self.recorded]
         self.recorder.open(tables)
         self.output.begin(
@@ -287,6 +289,7 @@ class Execution:
             self.output.add({"notes": self.notes, "within_step": True})
         else:
             self._keep_energies()
+        self._sync()
         ended = self.output.end(status, reached=self.time_reached, counts=counts, phases=self.phases)
         self.guard.set_facts(*self.output.crash_facts())
         return ended
@@ -367,6 +370,7 @@ class Execution:
         with suppress(HocketError):
             status: Status = "stopped" if isinstance(error, KeyboardInterrupt) else "failed"
             text = str(error) or type(error).__name__
+            self._sync()
             self.output.end(status, reached=self.time_reached, phases=self.phases, error=text)
         for index, block in self.unwritten.items():  # last: they take all the room that is left
             with suppress(HocketError):
@@ -389,6 +393,10 @@ class Execution:
     def time_reached(self) -> float:
         """The time reached, in seconds."""
         return self.job.clock.time(0 if self.engine is None else self.engine.now)
+
+    def _sync(self) -> None:
+        if self.output.is_long:
+            self.recorder.sync()
 
     def _keep_pace(self) -> None:
         if self.pace is not None:
@@ -441,12 +449,12 @@ def _take_turns(design: PlanTree) -> AbstractContextManager[Any]:
     return _TURN if shared else nullcontext()
 
 
-def _contact_notes(design: PlanTree) -> Iterator[str]:
-    """Yield which FMUs stay isolated for what they did in their first contact."""
+def _fmu_notes(design: PlanTree) -> Iterator[str]:
+    """Yield which FMUs stay isolated for what they did in their first contact, or have odd archives."""
     leaves = design.leaves.wiring
     for name, model in zip(leaves.names, leaves.models, strict=True):
-        if isinstance(model, Fmu) and model.contact_note:
-            yield f"`{name}`: {model.contact_note}"
+        if isinstance(model, Fmu):
+            yield from (f"`{name}`: {told}" for told in (model.contact_note, model.archive_note) if told)
 
 
 def _scenario_text(experiment: Experiment) -> str:
