@@ -134,7 +134,8 @@ void bind_fmus(nb::module_& module) {
     bind_exchange(module);
     nb::class_<Saved>(module, "FmuState");
     nb::class_<Fmu, Simulator>(module, "Fmu")
-        .def("instantiate", &Fmu::instantiate)
+        // these may take long: Python goes on meanwhile
+        .def("instantiate", &Fmu::instantiate, nb::call_guard<nb::gil_scoped_release>())
         .def("put",
              [](Fmu& self, int type, const std::vector<fmi::Reference>& references,
                 const std::vector<double>& values) {
@@ -160,7 +161,7 @@ void bind_fmus(nb::module_& module) {
                                      tolerance.value_or(0.0)});
             },
             "t"_a, "stop"_a.none(), "tolerance"_a.none())
-        .def("begin", &Fmu::begin)
+        .def("begin", &Fmu::begin, nb::call_guard<nb::gil_scoped_release>())
         // None: it failed
         .def(
             "take",
@@ -171,7 +172,7 @@ void bind_fmus(nb::module_& module) {
                 return values;
             },
             "type"_a, "references"_a, "count"_a)
-        .def("ready", &Fmu::ready)
+        .def("ready", &Fmu::ready, nb::call_guard<nb::gil_scoped_release>())
         .def("close", &Fmu::close)
         // 0: done, 1: it ended early, 2: it failed
         .def("step",
@@ -221,6 +222,8 @@ void bind_fmus(nb::module_& module) {
         .def_prop_ro("problem", &Fmu::problem)
         .def_prop_ro("remedy", &Fmu::remedy)
         .def_prop_ro("reached", &Fmu::reached_time)
+        .def_prop_ro("ended", &Fmu::ended)
+        .def_prop_ro("failed_by_end", [](const Fmu& self) { return self.failure().kind == Failure::Kind::ended; })
         .def_prop_ro("complaint", &Fmu::complaint)
         .def_prop_rw(
             "early", [](const Fmu& self) { return self.setup.early; },

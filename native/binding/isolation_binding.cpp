@@ -109,6 +109,8 @@ void bind_client(nb::module_& module) {
         .def("reject", &Isolated::reject, nb::call_guard<nb::gil_scoped_release>())
         .def_prop_ro("payload_at", &Isolated::payload_at)
         .def_prop_ro("worded", &Isolated::has_words)
+        .def_prop_ro("ended", &Isolated::ended)
+        .def_prop_ro("failed_by_end", &Isolated::failed_by_end)
         .def_rw("quiet", &Isolated::quiet)
         .def_prop_ro("end",
                      [](const Isolated& self) {
@@ -122,6 +124,7 @@ void bind_client(nb::module_& module) {
         .def_prop_ro("said", [](const Isolated& self) { return bytes(self.said()); })
         .def_prop_ro("problem", &Isolated::problem);
     // what a handler raised while an answer was waited for
+    module.def("give_up_waiting", &Isolated::give_up);
     module.def("take_raised", [] {
         nb::object taken = raised ? nb::steal(raised) : nb::none();
         raised = nullptr;

@@ -233,6 +233,7 @@ void bind_rows(nb::module_& module) {
             nb::capsule owner(data, [](void* raw) noexcept { delete[] static_cast<double*>(raw); });
             return nb::ndarray<nb::numpy, double>(data, {count, width}, owner);
         });
+    module.def("guard_process", &guard_process, nb::kw_only(), "quiet"_a);
     nb::class_<RunGuard>(module, "RunGuard")
         .def(nb::init<std::string, std::string>(), nb::kw_only(), "folder"_a, "facts"_a)
         .def("set_facts", &RunGuard::set_facts, "before"_a, "after"_a)

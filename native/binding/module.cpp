@@ -59,8 +59,9 @@ class Engine {
         level_->set_watch(watch_.get());
     }
 
-    // Runs up to `steps` steps; returns earlier when rows wait, or when `seconds` have passed. `attend` is
-    // called within a step that lasts longer, and says whether the run goes on.
+    // Runs up to `steps` steps; returns earlier when rows wait, when `seconds` have passed, or when a simulator
+    // of this process has asked to end its simulation, which may be another one. `attend` is called within a
+    // step that lasts longer, and says whether the run goes on.
     std::int64_t run(std::int64_t steps, double seconds, std::size_t most_values, const nb::object& attend) {
         std::exception_ptr raised;
         if (!attend.is_none())
@@ -143,10 +144,14 @@ class Engine {
 
     std::int64_t run_unlocked(std::int64_t steps, double seconds, std::size_t most_values) {
         const auto begin = std::chrono::steady_clock::now();
+        const std::uint64_t ends = end_requests.ever.load(std::memory_order_relaxed);
         std::int64_t done = 0, look = 1, next_look = 1;
         while (done < steps) {
             if (!level_->run_step()) return watch_->stopped() ? done : -1 - done;
-            if (++done < next_look && !watch_->due()) continue;
+            ++done;
+            if (end_requests.ever.load(std::memory_order_relaxed) != ends) [[unlikely]]
+                return done;
+            if (done < next_look && !watch_->due()) continue;
             for (const auto& rows : rows_)
                 if (rows->data.size() >= most_values) return done;
             const double took =
@@ -180,7 +185,8 @@ void bind_failure(nb::module_& module) {
         .value("reported", Kind::reported)
         .value("not_converged", Kind::not_converged)
         .value("tolerance_not_met", Kind::tolerance_not_met)
-        .value("no_energy", Kind::no_energy);
+        .value("no_energy", Kind::no_energy)
+        .value("ended", Kind::ended);
     nb::enum_<Call>(module, "Call")
         .value("step", Call::step)
         .value("output", Call::output)
@@ -236,6 +242,8 @@ NB_MODULE(_native, module) {
     bind_levels(module);
     bind_failure(module);
     bind_report(module);
+    // how many simulators of this process have asked to end their simulation so far
+    module.def("count_end_requests", [] { return end_requests.ever.load(); });
     nb::class_<Engine>(module, "Engine")
         .def(nb::init<LevelBuilder&, std::vector<std::shared_ptr<RowBuffer>>, int, bool>(), nb::kw_only(),
              "level"_a, "rows"_a, "threads"_a, "always"_a)

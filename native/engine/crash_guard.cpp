@@ -35,7 +35,7 @@ Known& known() {
     return *it;
 }
 
-std::atomic<bool> guarded{false}, fired{false}, told{false};
+std::atomic<bool> guarded{false}, fired{false}, told{false}, silent{false};
 std::atomic<const void*> teller{nullptr};  // the thread that tells, by its foreign_call
 
 }  // namespace
@@ -145,7 +145,9 @@ bool write_all(int file, const void* data, std::size_t size) {
     return true;
 }
 
-void say(const Line& line) { write_all(STDERR_FILENO, line.data(), line.size()); }
+void say(const Line& line) {
+    if (!silent.load()) write_all(STDERR_FILENO, line.data(), line.size());
+}
 
 std::uint32_t checksum(const void* data, std::size_t size, std::uint32_t sum) {  // that of zlib.crc32
     sum = ~sum;
@@ -298,8 +300,9 @@ struct ThreadStack {
 
 void guard_thread() { static thread_local ThreadStack stack; }
 
-void guard_process() {
+void guard_process(bool quiet) {
     guard_thread();
+    if (quiet) silent.store(true);
     if (guarded.exchange(true)) return;
     (void)known();
     for (std::size_t k = 0; k < std::size(endings); ++k) {
@@ -320,7 +323,7 @@ void guard_process() {
 #else
 
 void guard_thread() {}
-void guard_process() {}
+void guard_process(bool) {}
 
 #endif
 

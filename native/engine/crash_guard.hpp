@@ -78,7 +78,8 @@ class RunGuard {
 
 // For the rest of this process, unless another watch was set up before: signals that end it, and exit().
 // Handlers that are there already have their turn afterwards.
-void guard_process();
+// `quiet`: nothing is said, for whoever has started this process reads what the runs leave.
+void guard_process(bool quiet = false);
 // Another watch has been set up: guard_process() does nothing.
 void leave_process_alone();
 // Signals of this thread are handled on a stack of their own: one that has overflown cannot be used.

@@ -3,6 +3,7 @@
 // Out: the first of them
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 
@@ -22,7 +23,8 @@ struct Failure {
         reported,
         not_converged,
         tolerance_not_met,
-        no_energy
+        no_energy,
+        ended  // it asks to end the simulation
     };
     Kind kind = Kind::none;
     int level = -1;  // its number; below zero: the level that hears of it
@@ -39,6 +41,13 @@ struct Failure {
                kind == Kind::loop_not_converged || kind == Kind::tolerance_not_met;
     }
 };
+
+// Simulators of this process that have asked to end the simulation they are in: looked at between steps.
+struct EndRequests {
+    std::atomic<std::uint64_t> ever{0};  // so that it is seen that there is a new one
+    std::atomic<int> now{0};
+};
+inline EndRequests end_requests;
 
 // The first failure of a level; children may fail on several threads at once.
 class FailureLog {

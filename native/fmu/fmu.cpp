@@ -27,17 +27,17 @@ bool differ(double a, double b) {
            !(std::isnan(a) && std::isnan(b));
 }
 
-const char* const otherwise =
-    "let it be started again instead: `hk.Replay(fmu)`, or `replay = true` in a file; or take an algorithm "
+}  // namespace
+
+const char* const Fmu::otherwise =
+    "let it be started again instead: `Replay(fmu)`, or `replay = true` in a file; or take an algorithm "
     "that does not roll back. `hocket probe` tries its state out";
 
-std::string written(double value) {
+std::string Fmu::written(double value) {
     char text[32];
     std::snprintf(text, sizeof text, "%.12g", value);
     return text;
 }
-
-}  // namespace
 
 Fmu::Fmu(std::shared_ptr<Library> library, Setup given)
     : setup(std::move(given)), library_(std::move(library)), callee_(setup.name.c_str(), setup.file.c_str()) {
@@ -57,7 +57,7 @@ void Fmu::warm_up() {
     hot.instance = instance_;
     hot.calls = library_->calls().data();
     hot.feeds = setup.feeds_through;
-    hot.quick = phase_ == Phase::stepping && plain() && !trial() && lent_.empty();
+    hot.quick = phase_ == Phase::stepping && plain() && !trial() && lent_.empty() && !ended_;
     const auto count = [](const std::vector<Group>& groups) {
         return groups.empty() ? 0 : groups[0].references.size();
     };
@@ -100,6 +100,31 @@ void Fmu::note_stop(double reached) {
     failure_.value = reached;
 }
 
+void Fmu::set_ended(bool ended) {
+    if (ended == ended_) return;
+    ended_ = ended;
+    hot_.quick = false;
+    end_requests.now += ended ? 1 : -1;
+    if (ended) ++end_requests.ever;
+}
+
+bool Fmu::end_inside(double reached) {
+    set_ended(true);
+    wrong("it asks to end the simulation");
+    failure_.kind = Failure::Kind::ended;
+    failure_.value = reached;
+    return false;
+}
+
+// It asks to end the simulation at a time in its step. A level that handles early returns makes the step again
+// up to there; else a step that is not whole fails.
+Fmu::Reach Fmu::end_at(double t, double h, double reached) {
+    const double end = t + h, least = 1e-12 * std::max(std::fabs(end), h);
+    if (reached >= end - least) return set_ended(true), Reach::whole;
+    if (setup.early && reached > t + least) return Reach::early;
+    return end_inside(reached), Reach::failed;
+}
+
 bool Fmu::good(fmi::Status status, const char* function) {
     if (status <= fmi::warning) [[likely]]
         return true;
@@ -115,7 +140,9 @@ bool Fmu::good(fmi::Status status, const char* function) {
 // the life of an instance
 
 bool Fmu::instantiate() {
+    std::lock_guard turn(library_->turn());
     close();
+    set_ended(false);
     forget_complaints(setup.name);
     problem_.clear();
     remedy_.clear();
@@ -155,18 +182,22 @@ bool Fmu::put_texts(const std::vector<fmi::Reference>& references, const std::ve
 }
 
 bool Fmu::prepare(const Experiment& experiment) {
+    std::lock_guard turn(library_->turn());
     experiment_ = experiment;
     return set_up();
 }
 
 bool Fmu::begin() {
+    std::lock_guard turn(library_->turn());
     if (!enter_initialisation()) return false;
     phase_ = Phase::initialising;
     return true;
 }
 
 bool Fmu::ready() {
-    if (phase_ == Phase::stepping) return true;
+    if (phase_ == Phase::stepping) [[likely]]
+        return true;
+    std::lock_guard turn(library_->turn());
     if (phase_ != Phase::initialising) return problem_.empty() ? wrong("it has not been started") : false;
     if (!leave_initialisation()) return false;
     phase_ = Phase::stepping;
@@ -176,6 +207,7 @@ bool Fmu::ready() {
 void Fmu::close() {
     hot_.quick = false;
     if (!instance_) return;
+    std::lock_guard turn(library_->turn());
     if (phase_ != Phase::lost) {
         for (Saved* saved : lent_) free_state(&saved->state);
         for (fmi::State& state : spare_) free_state(&state);
@@ -184,6 +216,7 @@ void Fmu::close() {
     }
     lent_.clear();
     spare_.clear();
+    set_ended(false);
     callee_.handle = instance_ = nullptr;
     phase_ = Phase::none;
 }
@@ -229,7 +262,8 @@ bool Fmu::finite(const double* y) {
 // stepping
 
 bool Fmu::step(const Span& span, const double* u) {
-    return (ready() && try_step(span.t, span.h, u)) || report_failure(Call::step, span.tick, span.ticks);
+    const bool goes_on = ready() && (!ended_ || end_inside(span.t));
+    return (goes_on && try_step(span.t, span.h, u)) || report_failure(Call::step, span.tick, span.ticks);
 }
 
 Fmu::Reach Fmu::move(double t, double h, const double* u, double* reached) {
@@ -305,6 +339,7 @@ bool Fmu::save(Saved& saved) {
             otherwise);
     saved.known = known_;
     saved.next_event = next_event_;
+    saved.ended = ended_;
     if (exchange_) exchange_->keep(saved.solution);
     saved.time = std::nan("");
     newest_ = nullptr;
@@ -331,19 +366,22 @@ bool Fmu::is_final(double t, double h) {
 bool Fmu::restore(Saved& saved) {
     if (saved.life != life_ || std::find(lent_.begin(), lent_.end(), &saved) == lent_.end())
         return wrong("the state was saved before its last start, and is gone");
-    if (!recall(saved)) return false;
     // as long as nothing moved a rewind that does nothing cannot be told from one that works
     const bool due = ++restores_ >= check_at_, made = saved.trial && saved.trial->made;
-    const bool moved = made && saved.trial->moved();
-    if (!made || !(due || (moved && !proven_))) return true;
-    if (!repeat(*saved.trial)) return false;
+    const bool moved = made && saved.trial->moved(), tried = made && (due || (moved && !proven_));
+    std::vector<double> last(tried ? setup.outputs : 0);
+    if (tried && phase_ == Phase::stepping && !get_groups(last.data())) return false;
+    if (!recall(saved)) return false;
+    if (!tried) return true;
+    if (!repeat(*saved.trial, last)) return false;
     check_at_ = 2 * restores_;
     proven_ = proven_ || moved;
     return recall(saved);
 }
 
-// The first step from a state that was just restored, made again: it must end as it did.
-bool Fmu::repeat(TrialStep& step) {
+// The first step from a state that was just restored, made again: it must end as it did. `last` are the
+// outputs before it was restored.
+bool Fmu::repeat(TrialStep& step, const std::vector<double>& last) {
     const std::string claim = "it says that it can save and restore its state, but ";
     const std::string same = "the same step from t = " + written(step.t) + " s ";
     std::vector<double> restored(step.after.size()), again(step.after.size());
@@ -362,7 +400,7 @@ bool Fmu::repeat(TrialStep& step) {
         const std::string number = "output number " + std::to_string(k + 1);
         const std::string ends = same + "ended at " + written(step.after[k]) + " before and at " +
                                  written(again[k]) + " after the state was restored";
-        if (step.moved() && restored == step.after)
+        if (restored == last && restored != step.before)
             return wrong(claim + "restoring does nothing, " + number + " stays at " + written(restored[k]) +
                              ": " + ends,
                          otherwise);
@@ -376,6 +414,7 @@ bool Fmu::recall(Saved& saved) {
     if (phase_ == Phase::terminated) phase_ = Phase::stepping;
     known_ = saved.known;
     next_event_ = saved.next_event;
+    set_ended(saved.ended);
     forget();
     if (exchange_) exchange_->recall(saved.solution);
     newest_ = saved.trial && !saved.trial->made ? &saved : nullptr;

@@ -128,6 +128,7 @@ class Fmu : public Simulator {
     // What it said itself, if the last failure was its own.
     std::string complaint() const { return spoke_ ? complaints(setup.name) : ""; }
     double reached_time() const { return failure_.value; }
+    bool ended() const { return ended_; }  // it has asked to end the simulation
     Exchange* exchange() const { return exchange_.get(); }
     Setup setup;
 
@@ -165,13 +166,18 @@ class Fmu : public Simulator {
 
     bool good(fmi::Status status, const char* function);
     bool wrong(std::string what, std::string remedy = "");
+    static const char* const otherwise;  // the remedy where its state cannot be restored
+    static std::string written(double value);
     bool report_failure(Call call, std::int64_t tick, std::int64_t ticks = 0);
     template <class F, class... Arguments> bool call(const Function<F>& function, Arguments... arguments) {
         if (!function) [[unlikely]]
             return wrong(std::string("its binary has no function ") + function.name);
         return good(function(instance_, arguments...), function.name);
     }
+    Reach end_at(double t, double h, double reached);
     void note_stop(double reached);  // the step ended there
+    void set_ended(bool ended);      // it asks to end the simulation, from where it is now
+    bool end_inside(double reached);  // it asks to do so before its step is whole: it fails
     bool trial() const { return newest_ != nullptr; }
     // noSetFMUStatePriorToCurrentPoint for a step from t: no state of an earlier time is kept.
     bool is_final(double t, double h);
@@ -213,6 +219,7 @@ class Fmu : public Simulator {
     Failure failure_;
     std::string problem_, remedy_;
     bool spoke_ = false;  // the problem is a status that it returned
+    bool ended_ = false;
     std::vector<double> room_;
     std::vector<Saved*> lent_;  // states in use: it may have to go back to any of them
     std::unique_ptr<Exchange> exchange_;
@@ -220,7 +227,7 @@ class Fmu : public Simulator {
   private:
     bool try_step(double t, double h, const double* u);
     bool recall(Saved& saved);
-    bool repeat(TrialStep& step);
+    bool repeat(TrialStep& step, const std::vector<double>& last);
     Reach move(double t, double h, const double* u, double* reached);
     Saved* newest_ = nullptr;        // whose next step is still to be noted
     std::int64_t restores_ = 0, check_at_ = 1;  // the number of the rewind that is tried out next
@@ -243,6 +250,7 @@ class Saved {
     int life = 0;  // the instance it is of
     std::vector<double> known;
     double next_event = never;
+    bool ended = false;
     std::vector<double> solution;  // model exchange: where the integration stands
     double time = std::numeric_limits<double>::quiet_NaN();  // of the state: where the next step begins
     std::unique_ptr<TrialStep> trial;  // where the rewind may be tried out

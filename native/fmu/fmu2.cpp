@@ -74,7 +74,7 @@ class Fmu2 final : public Classic<Boolean2> {
         foreign_call.function = "fmi2DoStep";
         const Status stepped = reinterpret_cast<Step2*>(hot.calls[1])(hot.instance, span.t, span.h, 1);
         if (stepped > warning) [[unlikely]]
-            return foreign_call = {}, late(stepped, span);
+            return foreign_call = {}, late(stepped, span) && Fmu::output(span.tick + span.ticks, u, y);
         foreign_call.function = "fmi2GetReal";
         const Status got =
             reinterpret_cast<Get<double>*>(hot.calls[2])(hot.instance, hot.out, hot.outputs, y);
@@ -89,8 +89,9 @@ class Fmu2 final : public Classic<Boolean2> {
     }
     bool late(Status status, const Span& span) {
         double reached = span.t;
-        if (find_reach(status, &reached) == Reach::early) note_stop(reached);
-        return report_failure(Call::step, span.tick, span.ticks);
+        const Reach reach = find_reach(status, span.t, span.h, &reached);
+        if (reach == Reach::early) note_stop(reached);
+        return reach == Reach::whole || report_failure(Call::step, span.tick, span.ticks);
     }
 
     Instance create() override {
@@ -109,14 +110,14 @@ class Fmu2 final : public Classic<Boolean2> {
     Reach advance(double t, double h, const double* u, double* reached) override {
         if (!set_derivatives(u)) return Reach::failed;
         const Status status = step_(instance_, t, h, is_final(t, h));
-        return status <= warning ? Reach::whole : (*reached = t, find_reach(status, reached));
+        return status <= warning ? Reach::whole : (*reached = t, find_reach(status, t, h, reached));
     }
-    Reach find_reach(Status status, double* reached) {
+    Reach find_reach(Status status, double t, double h, double* reached) {
         int terminated = 0;
-        if (status == discard && boolean_status_ &&
-            boolean_status_(instance_, fmi::terminated, &terminated) == ok && terminated)
-            return wrong("it asks to end the simulation"), Reach::failed;
-        return judge_end(status, step_.name, reached);
+        const bool ends = status == discard && boolean_status_ &&
+                          boolean_status_(instance_, fmi::terminated, &terminated) == ok && terminated;
+        const Reach reach = judge_end(status, step_.name, reached);
+        return ends && reach == Reach::early ? end_at(t, h, *reached) : reach;
     }
     Status get_state(State* state) override { return get_state_(instance_, state); }
     Status set_state(State state) override { return set_state_(instance_, state); }

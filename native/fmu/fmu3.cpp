@@ -103,7 +103,7 @@ class Fmu3 final : public Fmu {
     }
 
     bool both(const Span& span, const double* u, double* y) {
-        if (phase_ != Phase::stepping || trial()) [[unlikely]]
+        if (phase_ != Phase::stepping || trial() || due_) [[unlikely]]
             return Fmu::step(span, u) && Fmu::output(span.tick + span.ticks, u, y);
         if (setup.inputs > 0) {
             const Group& in = setup.set[0];
@@ -146,7 +146,10 @@ class Fmu3 final : public Fmu {
     }
     bool leave_initialisation() override { return call(exit_) && (!setup.events || leave_events()); }
     void terminate() override { call(terminate_); }
-    void forget() override { texts_.assign(texts_.size(), std::nullopt); }
+    void forget() override {
+        texts_.assign(texts_.size(), std::nullopt);
+        due_ = false;
+    }
 
     // events
 
@@ -158,7 +161,10 @@ class Fmu3 final : public Fmu {
             double next = 0.0;
             again = false;
             if (!call(update_, &again, &terminates, &nominals, &states, &defined, &next)) return false;
-            if (terminates) return wrong("it asks to end the simulation");
+            if (terminates) {
+                set_ended(true);
+                return true;
+            }
             if (round == rounds)
                 return wrong("its events do not settle: fmi3UpdateDiscreteStates asked for 1000 rounds");
             next_event_ = defined ? next : never;
@@ -166,17 +172,51 @@ class Fmu3 final : public Fmu {
         return true;
     }
     bool leave_events() { return settle() && call(enter_steps_); }
+    // A step ended early, at an event, and was not taken back: the event is handled before anything else.
+    bool meet_event() {
+        if (!due_) return true;
+        due_ = false;
+        owed_.reset();
+        return enter_events() && leave_events();
+    }
+    // A step ended at an event and may be made again, to there: the event must come again.
+    struct OwedEvent {
+        double t, at, h;
+        std::vector<double> u;
+    };
+    bool is_gone(double end) {
+        if (!owed_ || end < owed_->at + 1e-3 * owed_->h) return false;
+        wrong("it stopped at t = " + written(owed_->at) +
+                  " s for an event, its state was restored, and when the step was made again the event was "
+                  "gone: its saved state lacks what tells events",
+              otherwise);
+        owed_.reset();
+        return true;
+    }
+    void owe_event(double t, double at, double h, const double* u) {
+        owed_ = OwedEvent{t, at, h, {u, u + static_cast<std::size_t>(rows_) * setup.inputs}};
+    }
+    // Under other inputs, or from further back, the event may be another.
+    void compare_owed(double t, double h, const double* u) {
+        if (!owed_) return;
+        const double least = 1e-9 * std::max(std::fabs(t), h);
+        const auto count = static_cast<std::size_t>(rows_) * setup.inputs;
+        const bool alike = owed_->u.size() == count && std::equal(owed_->u.begin(), owed_->u.end(), u);
+        if (!alike || t < owed_->t - least) owed_.reset();
+    }
     bool jumps(const double* u) const {
         return std::any_of(setup.discrete.begin(), setup.discrete.end(),
                            [&](int k) { return known_[k] != u[k]; });
     }
     bool set_inputs(const double* u) override {
+        if (!meet_event()) return false;
         if (setup.inputs == 0) return true;
         if (phase_ != Phase::stepping || !setup.events || !jumps(u)) return set_groups(u);
         return enter_events() && set_groups(u) && leave_events();
     }
     // In event mode outputs may be got after inputs were set; in step mode FMI 3 leaves that to the FMU.
     bool evaluate(const double* u, double* y) override {
+        if (!meet_event()) return false;
         if (!setup.feeds_through || std::equal(known_.begin(), known_.end(), u)) return get_groups(y);
         if (!setup.events) return set_groups(u) && get_groups(y);
         return enter_events() && set_groups(u) && settle() && get_groups(y) && call(enter_steps_);
@@ -193,6 +233,7 @@ class Fmu3 final : public Fmu {
         const double end = t + h, least = 1e-12 * std::max(std::fabs(end), h);
         u_ = u;
         began_ = t;
+        compare_owed(t, h, u);
         int still = 0;
         for (double from = t;;) {
             const bool told = setup.variable && next_event_ > from + least && next_event_ < end - least;
@@ -204,17 +245,23 @@ class Fmu3 final : public Fmu {
                 step_(instance_, from, length, is_final(from, h), &events, &terminates, &early, &at);
             if (status > warning) [[unlikely]] {
                 *reached = from;
+                if (status == discard && terminates) return end_at(t, h, from);
                 return status == discard ? Reach::early : (good(status, step_.name), Reach::failed);
             }
             if (!(events || terminates || early) && next_event_ > end + least) [[likely]]
-                return Reach::whole;
-            if (terminates) return wrong("it asks to end the simulation"), Reach::failed;
+                return owed_ && is_gone(end) ? Reach::failed : Reach::whole;
+            if (events) owed_.reset();
             const bool short_of = early && at < to - least;
             *reached = short_of ? at : to;
-            if (short_of && setup.early && at > t + least)
-                return Reach::early;  // an event at t itself is handled here
+            if (terminates) return end_at(t, h, *reached);
+            if (short_of && setup.early && at > t + least) {  // an event at t itself is handled here
+                due_ = events && setup.events;
+                if (due_) owe_event(t, at, h, u);
+                return Reach::early;
+            }
             const bool due = events || next_event_ <= *reached + least;
             if (due && setup.events && !(enter_events() && leave_events())) return Reach::failed;
+            if (ended_) return *reached >= end - least ? Reach::whole : (end_inside(*reached), Reach::failed);
             if (!short_of && !told) return Reach::whole;
             still = *reached > from ? 0 : still + 1;
             if (still > rounds)
@@ -341,6 +388,8 @@ class Fmu3 final : public Fmu {
     std::vector<std::optional<std::string>> texts_;  // that it has
     const double* u_ = nullptr;
     double began_ = 0.0;
+    bool due_ = false;  // event mode, before anything else
+    std::optional<OwedEvent> owed_;
 };
 
 }  // namespace

@@ -55,7 +55,11 @@ class Library {
     }
     const Calls& calls() const { return calls_; }
 
+    // Instances are made, initialised and freed one at a time: many binaries are not made for more.
+    std::recursive_mutex& turn() { return turn_; }
+
   private:
+    std::recursive_mutex turn_;
     Calls calls_{};
     std::once_flag shared_;
 

@@ -98,7 +98,7 @@ bool Exchange::settle() {
         events = told_.value_or(Events{});
         if (!told_ && !succeeds(calls_.update(fmu_.instance_, events), calls_.update_name())) return false;
         told_.reset();
-        if (events.terminates) return fmu_.wrong("it asks to end the simulation");
+        if (events.terminates) fmu_.set_ended(true);
         if (round == rounds)
             return fmu_.wrong(std::string("its events do not settle: ") + calls_.update_name() +
                               " asked for " + std::to_string(rounds) + " rounds");
@@ -290,7 +290,8 @@ bool Exchange::accept(double s, const double* x, bool& event) {
     if (!succeeds(calls_.complete_step(fmu_.instance_, fmu_.lent_.empty(), event, terminates),
                   calls_.complete_step_name()))
         return false;
-    return !terminates || fmu_.wrong("it asks to end the simulation");
+    if (terminates) fmu_.set_ended(true);
+    return true;
 }
 
 void Exchange::leave() { settled_ = fmu_.known_; }

@@ -36,8 +36,10 @@ bool Exchange::advance(double t, double h, const double* u) {
     if (h > 0.0) {
         const int count = micro_steps(h, setup_.method.longest);
         const double dt = h / count;
-        for (int number = 0; number < count; ++number)
+        for (int number = 0; number < count; ++number) {
             if (!cover(number * dt, number == count - 1 ? h : (number + 1) * dt, dt)) return false;
+            if (fmu_.ended_ && number < count - 1) return fmu_.end_inside(t_ + (number + 1) * dt);
+        }
     }
     leave();
     return true;
@@ -59,6 +61,7 @@ bool Exchange::cover(double begin, double end, double dt) {
         if (happens && !event()) return false;
         from = stop;
         if (from >= end) return true;
+        if (fmu_.ended_) return fmu_.end_inside(t_ + from);
     }
     return fmu_.wrong("its events do not settle: " + std::to_string(events_at_most) +
                       " of them before t = " + std::to_string(t_ + end) + " s");

@@ -91,6 +91,7 @@ struct Channel {
     std::size_t length = 0;  // of the payload
     alignas(64) int good = 0;
     int worded = 0;  // the payload says what went wrong
+    int ended = 0;   // it has asked to end the simulation
     Failure failure;
 
     // what the FMU says, and where it was when its process ended

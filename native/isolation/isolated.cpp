@@ -87,6 +87,8 @@ bool Isolated::wait(const char* name, double limit) {
     return memory_->good != 0;
 }
 
+void Isolated::give_up() { ++given_up; }
+
 bool Isolated::wait_long(const char* name, double limit) {
     struct Waiting {
         Waiting() { ++waiting; }
@@ -197,7 +199,7 @@ bool Isolated::can_be(const Failure& failure) const {
     using Kind = Failure::Kind;
     const bool known = failure.kind == Kind::none || failure.kind == Kind::stopped_early ||
                        failure.kind == Kind::not_finite || failure.kind == Kind::reported ||
-                       failure.kind == Kind::internal;
+                       failure.kind == Kind::internal || failure.kind == Kind::ended;
     const bool called = failure.call >= Call::step && failure.call <= Call::restore;
     const bool placed = failure.port < outputs_ && failure.port >= (failure.kind == Kind::not_finite ? 0 : -1);
     return known && called && placed;
@@ -279,7 +281,11 @@ bool Isolated::set_text(int port, const std::string& value) {
 // Python
 
 bool Isolated::call(const char* name, const std::string& question, double limit) {
-    if (memory_.put(question)) return raise(Ask::call) && wait(name, limit);
+    if (memory_.put(question)) {
+        const bool good = raise(Ask::call) && wait(name, limit);
+        note_request(end_ == End::none && memory_->ended != 0);
+        return good;
+    }
     problem_ = "a value of " + std::to_string(question.size()) + " bytes is too long for an isolated FMU";
     return false;
 }

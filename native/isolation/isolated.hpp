@@ -47,6 +47,8 @@ class Isolated final : public Simulator {
     std::string payload();  // the last answer; empty, and the end of the process, if its length cannot be
     void reject();          // what it has answered is not well formed: its process is ended
     bool has_words() const { return end_ == End::none && memory_->worded != 0; }
+    bool ended() const { return ended_; }  // it has asked to end the simulation
+    bool failed_by_end() const { return end_ == End::none && memory_->failure.kind == Failure::Kind::ended; }
 
     std::size_t payload_at() const { return memory_.payload_at(); }
     int inputs() const { return inputs_; }
@@ -63,10 +65,19 @@ class Isolated final : public Simulator {
     static void look_at_keyboard();
     // Set by the module: runs the handlers of pending signals; true if one of them raised.
     static bool (*interrupted)();
+    static void give_up();  // all that wait, on whichever thread, as after Ctrl-C
 
   private:
     bool both(const Span& span, const double* u, double* y);
-    bool ask(Ask ask, const char* name) { return raise(ask) && wait(name, limit_); }
+    bool ask(Ask ask, const char* name) {
+        const bool good = raise(ask) && wait(name, limit_);
+        note_request(end_ == End::none && memory_->ended != 0);
+        return good;
+    }
+    void note_request(bool ended) {
+        if (ended && !ended_) ++end_requests.ever;
+        ended_ = ended;
+    }
     bool raise(Ask ask);
     bool wait(const char* name, double limit);
     bool wait_long(const char* name, double limit);
@@ -89,6 +100,7 @@ class Isolated final : public Simulator {
     Nanoseconds since_ = 0;     // when the last answer came
     Patience patience_;
     bool crowded_ = false;  // there are more sides than cores
+    bool ended_ = false;
     Failure failure_;
     End end_ = End::none;
     int code_ = 0;

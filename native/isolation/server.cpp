@@ -32,6 +32,7 @@ void Server::await() {
 void Server::answer(bool good, bool worded) {
     memory_->good = good;
     memory_->worded = worded;
+    memory_->ended = end_requests.now.load(std::memory_order_relaxed) > 0;
     if (since_) memory_->answered.note_time(now() - since_);
     memory_->answered.raise(number_);
 }
@@ -40,7 +41,8 @@ void Server::refuse(const std::string& words) {
     Channel& c = *memory_;
     const bool reads = c.ask == Ask::output || c.ask == Ask::get_text;
     c.failure = {};
-    c.failure.kind = Failure::Kind::reported;
+    const bool ends = c.ask == Ask::python_step && end_requests.now.load() > 0;
+    c.failure.kind = ends ? Failure::Kind::ended : Failure::Kind::reported;
     c.failure.call = c.ask == Ask::slope ? Call::slope : reads ? Call::output : Call::step;
     c.failure.tick = c.span.tick;
     c.failure.ticks = c.span.ticks;

@@ -142,6 +142,13 @@ class SimulatorError(HocketError):
     """The author of a simulator must act: which one, at what time, in which call."""
 
 
+class EndRequestError(SimulatorError):
+    """A simulator asks to end the simulation inside a step: nobody must act, the run ends there."""
+
+    by = ""
+    """Its path, once that is known."""
+
+
 class ConvergenceError(HocketError):
     """The numbers did not settle: where, residuals, what to try."""
 

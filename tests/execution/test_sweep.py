@@ -179,3 +179,132 @@ def test_ctrl_c_stops_all_and_keeps_the_rows(tmp_path):
     assert sorted(path.name for path in (tmp_path / "many").iterdir()) == ["001", "002"]
     run = hk.open_run(tmp_path / "many" / "001")
     assert run["lag.y"].t[-1] == run.info["reached"] > 0
+
+
+# processes and threads
+
+
+@pytest.mark.parametrize("name", ["lag", "types"])
+def test_processes_and_threads_give_the_same_bits(tmp_path, name):
+    path = build(name, 2, folder=tmp_path)
+    sets = [{"T": T} for T in (0.5, 1.0, 2.0)] if name == "lag" else [{"p_real": p} for p in (0.1, 0.2)]
+    tables = []
+    for processes in (None, False, True):
+        runs = hk.sweep(path, sets, 1, step="10 ms", processes=processes)
+        tables.append([run.table().to_pydict() for run in runs])
+        assert [run.info["parameters"] for run in runs] == sets
+        here = [run.info["process"] == os.getpid() for run in runs]
+        assert here == [processes is False] * len(sets)
+    assert tables[0] == tables[1] == tables[2]
+
+
+def test_an_fmu_that_crashes_ends_its_run_only(tmp_path):
+    path = build("crashes", 2, folder=tmp_path)
+    sets = [{"at": at} for at in (5.0, 0.25, 9.0, 0.75, 7.0)]
+    for folder in (tmp_path / "kept", None):
+        results = hk.sweep(path, sets, 1, step=0.1, workers=2, errors="return", folder=folder)
+        assert [isinstance(result, hk.SimulatorError) for result in results] == [
+            False,
+            True,
+            False,
+            True,
+            False,
+        ]
+        words = "its process ended: segmentation fault (SIGSEGV) in fmi2DoStep of the FMU `crashes`"
+        assert str(results[1]) == f"{words} ({path})\n  where:    run 002"
+        assert [results[k].final("crashes.y") for k in (0, 2, 4)] == pytest.approx([1.0] * 3)
+    broken = hk.open_run(tmp_path / "kept" / "004")
+    assert broken.status == "crashed"
+    assert broken["crashes.y"].t == pytest.approx([0.1 * k for k in range(9)])
+
+
+def test_an_fmu_that_exits_ends_its_run_only(tmp_path):
+    results = hk.sweep(
+        build("leaves", 2, folder=tmp_path), [{"at": 0.5}, {"at": 2.0}], 1, step=0.1, errors="return"
+    )
+    assert "exit(0) in fmi2DoStep" in str(results[0])
+    assert results[1].status == "finished"
+
+
+@pytest.mark.parametrize("processes", [False, True])
+def test_fmus_that_must_not_be_initialised_at_once_take_turns(tmp_path, processes):
+    """It aborts when two instances are made or initialised at the same time."""
+    path = build("crowded", 3, folder=tmp_path)
+    script = f"""
+import hocket as hk
+sets = [{{"at": float(k)}} for k in range(12)]
+runs = hk.sweep({str(path)!r}, sets, 1, step=0.1, workers=4, processes={processes})
+print({{run.status for run in runs}}, len(runs))
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False
+    )
+    assert (done.stdout, done.stderr) == ("{'finished'} 12\n", "")
+
+
+def test_what_has_no_name_elsewhere_runs_in_threads(tmp_path):
+    fmu = hk.Fmu(build("lag", 2, folder=tmp_path))
+    local = hk.Function(lambda t: t, outputs=["y"])
+    level = hk.Composite(hk.Scenario({"lag": fmu, "f": local}, {"lag.u": "f.y"}), 0.1)
+    (run,) = hk.sweep(level, [{"lag.T": 2.0}], 1)
+    assert run.info["process"] == os.getpid()
+    with pytest.raises(hk.ScenarioError, match="it holds what has no name there"):
+        hk.sweep(level, [{"lag.T": 2.0}], 1, processes=True)
+
+
+def test_what_fmus_say_in_processes_arrives(tmp_path, caplog):
+    hk.sweep(build("chatty", 2, folder=tmp_path), [{"at": 1.0}, {"at": 2.0}], 1, step=0.1)
+    words = [record.getMessage() for record in caplog.records]
+    assert len([each for each in words if "all is well" in each]) == 20
+    assert words[0] == "chatty: step 1 at 0 s: u = 0.000, all is well"
+
+
+def test_errors_of_processes_have_their_parts(tmp_path):
+    path = build("fails", 2, folder=tmp_path)
+    both = []
+    for processes in (True, False):
+        folder = tmp_path / str(processes)
+        (error,) = hk.sweep(
+            path, {"at": 0.5}, 1, step=0.1, errors="return", processes=processes, folder=folder
+        )
+        both.append((type(error), error.faults[0].what, error.faults[0].where, len(error.__notes__)))
+    assert both[0] == both[1]
+
+
+HANGING = """
+import sys, time
+import hocket as hk
+fmu = hk.Fmu(sys.argv[1], isolate=sys.argv[2] == "isolated" or None)
+runs = hk.sweep(fmu, [{"at": 0.5}] * 6, 1, step=0.01, workers=2, folder="many", processes=eval(sys.argv[3]))
+print([(run.status, float(run["hangs.y"].t[-1])) for run in runs])
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+@pytest.mark.usefixtures("heeds_ctrl_c")
+@pytest.mark.parametrize(
+    ("where", "processes"), [("isolated", True), ("isolated", False), ("in the worker", None)]
+)
+def test_one_ctrl_c_ends_a_sweep_of_fmus_that_hang(tmp_path, where, processes):
+    path = build("hangs", 2, folder=tmp_path)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", HANGING, str(path), where, str(processes)],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    try:
+        while len(list(tmp_path.glob("many/*/plan.txt"))) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        time.sleep(1.0)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert (process.returncode, out, err) == (0, "[('stopped', 0.5), ('stopped', 0.5)]\n", "")

@@ -286,3 +286,99 @@ def test_a_mapping_of_names_that_are_not_given_is_told(tmp_path):
     told = "a mapping names `kk`, which no parameter is called (demo.ssp: SystemStructure.ssd)"
     assert told in experiment.notes
     assert values(experiment, "a") == {}
+
+
+def both(first, second):
+    """Two bindings of one element."""
+    return first.removesuffix("</ssd:ParameterBindings>") + second.removeprefix("<ssd:ParameterBindings>")
+
+
+def test_bindings_that_differ_tell_both_meanings(tmp_path):
+    own = both(binding(inline(parameter("k", 1))), binding(inline(parameter("k", 2))))
+    experiment = gains(tmp_path, system("\n" + gain("a", own), before=binding(inline(parameter("a.k", 3)))))
+    assert values(experiment, "a") == {"k": 3.0}
+    place = "demo.ssp: SystemStructure.ssd, line"
+    told = [note for note in experiment.notes if "bound twice" in note]
+    assert told == [
+        f"`a.k` is bound twice: the binding that comes later counts, 2.0 ({place} 4); "
+        f"for a tool that takes the first it is 1.0 ({place} 4)",
+        f"`a.k` is bound twice: the binding of the level above counts, 3.0 ({place} 3); "
+        f"for a tool that takes the own one it is 2.0 ({place} 4)",
+    ]
+
+
+def test_bindings_that_agree_need_no_note(tmp_path):
+    own = both(binding(inline(parameter("k", 2))), binding(inline(parameter("k", "2.0"))))
+    assert "bound twice" not in "".join(gains(tmp_path, system(gain("a", own))).notes)
+
+
+@pytest.mark.parametrize(
+    ("inside", "told"),
+    [
+        (
+            mapped(line("k", "kk")),
+            "the target `kk` of a mapping is not in `a`\n  where:    {}\n"
+            "  expected: a parameter, an input or a connector of it\n  try:      did you mean `k`?",
+        ),
+        (
+            mapped(line("k", "")),
+            "a line of a mapping has no target\n  where:    {}\n  expected: the names of both",
+        ),
+        (
+            mapped("<ssm:MapEntry source='k' target='k'/>"),
+            "a <MapEntry> in a <ParameterMapping>\n  where:    {}\n  expected: <MappingEntry>\n"
+            "  try:      did you mean `MappingEntry`?",
+        ),
+    ],
+)
+def test_a_mapping_that_leads_nowhere_is_refused(tmp_path, inside, told):
+    given = gain("a", binding(inline(parameter("k", 1)), inside))
+    with pytest.raises(FileError) as error:
+        gains(tmp_path, system(given))
+    assert str(error.value) == told.format("demo.ssp: SystemStructure.ssd, line 3")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "there is no file `p.ssv`"),
+        ("", "`p.ssv` is not well-formed XML: no element found"),
+        ("<a/>", "`p.ssv` holds a <a>"),
+        ('<ParameterSet version="1.0" name="p"/>', "a <ParameterSet> without <Parameters>"),
+        (
+            '<ParameterSet version="1.0"><Parameters/><Parameter name="k"><Real value="1"/></Parameter>'
+            "</ParameterSet>",
+            "a <Parameter> in a <ParameterSet>",
+        ),
+        (
+            '<ParameterSet version="1.0" name="p"><Parameters><Param name="k"/></Parameters></ParameterSet>',
+            "a <Param> in a <Parameters>",
+        ),
+        (
+            '<ParameterSet version="1.0"><Parameters><Parameter name="k"><Reel value="1"/></Parameter>'
+            "</Parameters></ParameterSet>",
+            "the parameter `k` has no value",
+        ),
+    ],
+)
+def test_a_set_that_is_referred_to_must_be_one(tmp_path, content, told):
+    files = {"gain.fmu": fmu("gain")} | ({} if content is None else {"p.ssv": content})
+    text = ssd(system(component("a", "gain.fmu", binding(source="p.ssv")) + component("b", "gain.fmu")))
+    with pytest.raises(FileError) as error:
+        read_ssp(archive(tmp_path, text, files))
+    assert error.value.faults[0].what == told
+    assert error.value.faults[0].place.line is not None
+    assert len(error.value.faults) == 1
+
+
+def test_whole_numbers_may_be_written_with_a_point(tmp_path):
+    given = inline(
+        parameter("p_int", "3.0", "Integer"),
+        parameter("p_enum", "2.0", "Enumeration"),
+        parameter("u_int", "4.0"),
+    )
+    text = ssd(system(component("a", "resources/types.fmu", binding(given))))
+    experiment = read_ssp(archive(tmp_path, text, {"resources/types.fmu": fmu("types")}))
+    found = values(experiment, "a")
+    assert found == {"p_int": 3, "p_enum": 2, "u_int": 4}
+    assert all(isinstance(each, int) for each in found.values())

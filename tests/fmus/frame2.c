@@ -14,7 +14,7 @@ typedef struct {
     double next;
 } EventInfo;
 
-enum { CO_SIMULATION = 1, LAST_SUCCESSFUL_TIME = 2 };
+enum { CO_SIMULATION = 1, LAST_SUCCESSFUL_TIME = 2, TERMINATED_STATUS = 3 };
 
 /* The phases that the model `strict` insists on. */
 enum { BORN = 1, SET_UP = 2, INITIALIZING = 4, STEPPING = 8, TERMINATED = 16, ANY = 31, NEVER = 0 };
@@ -239,7 +239,7 @@ EXPORT int fmi2GetIntegerStatus(Model *m, int kind, int *) {
 
 EXPORT int fmi2GetBooleanStatus(Model *m, int kind, int *value) {
     ENTER(STEPPING, "kind=%d", kind);
-    *value = 0;
+    *value = kind == TERMINATED_STATUS && m->ends;
     return OK;
 }
 
@@ -314,7 +314,7 @@ EXPORT int fmi2NewDiscreteStates(Model *m, EventInfo *info) {
     ENTER(NEVER);
     *info = (EventInfo){.values_changed = event(m)};
     info->discrete_needed = unsettled(m);
-    info->terminate = ends(m);
+    info->terminate = ends(m) || m->ends;
     info->next = next_event(m);
     info->next_defined = isfinite(info->next);
     renew(m, true);
@@ -330,7 +330,7 @@ EXPORT int fmi2CompletedIntegratorStep(Model *m, int no_set_state, int *enter_ev
     ENTER(NEVER, "final=%d", no_set_state);
     *enter_event_mode = completed(m);
     renew(m, false);
-    *terminate = 0;
+    *terminate = m->ends;
     return OK;
 }
 

@@ -90,7 +90,7 @@ EXPORT int fmi3DoStep(Model *m, double t, double h, bool no_set_state, bool *eve
         m->time = t + h;
     m->fresh = TABLE.stored;
     *event_needed = m->event;
-    *terminate = false;
+    *terminate = m->ends;
     *early = status == DISCARD && m->host.early;
     *last = m->time;
     return *early ? OK : status;
@@ -305,7 +305,7 @@ EXPORT int fmi3UpdateDiscreteStates(Model *m, bool *needed, bool *terminate, boo
     *nominals_changed = false;
     *values_changed = event(m);
     *needed = unsettled(m);
-    *terminate = ends(m);
+    *terminate = ends(m) || m->ends;
     *next = next_event(m);
     *next_defined = isfinite(*next);
     m->event = false;
@@ -327,7 +327,7 @@ EXPORT int fmi3CompletedIntegratorStep(Model *m, bool no_set_state, bool *enter_
     CALL(m, "final=%d", no_set_state);
     *enter_event_mode = completed(m);
     renew(m, false);
-    *terminate = false;
+    *terminate = m->ends;
     return OK;
 }
 

@@ -50,6 +50,7 @@ typedef struct Model Model;
     Host host;                                                                                           \
     unsigned fresh, base; /* see refresh() in frame.h */                                                 \
     bool event;           /* event mode is needed */                                                     \
+    bool ends;            /* it asks to end the simulation */                                                     \
     bool touched;         /* something was set since the last step */                                    \
     double began;         /* the time at which the step began */                                         \
     union {                                                                                              \

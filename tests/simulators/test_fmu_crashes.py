@@ -103,6 +103,34 @@ def test_rescued_rows_that_are_damaged_are_not_read(tmp_path):
     assert not file.exists()
 
 
+def test_instances_of_one_binary_are_made_and_initialised_one_at_a_time(tmp_path):
+    """It aborts when two are at the same time; other threads of Python go on meanwhile."""
+    script = f"""
+import threading
+import numpy as np
+import hocket as hk
+def start(simulator):
+    for _ in range(3):
+        simulator.start(0.0)
+        simulator.output(0.0, np.zeros((1, 1)))
+        simulator.ready()
+fmu = hk.Fmu({str(build("crowded", 2, folder=tmp_path))!r}, isolate=False)
+threads = [threading.Thread(target=start, args=[fmu.open()]) for _ in range(4)]
+for thread in threads:
+    thread.start()
+turns = 0
+while any(thread.is_alive() for thread in threads):
+    threads[0].join(0.001)
+    turns += 1
+print("done", turns > 50)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False
+    )
+    assert (done.stdout, done.stderr) == ("done True\n", "")
+
+
 def test_a_crash_of_nobody_keeps_the_rows(tmp_path):
     script = f"""
 import os, signal

@@ -1,11 +1,15 @@
 """FMUs whose state is not what they say: frozen by a save, NULL, not restored, forgetful; each is named."""
 
+import shutil
+
 import numpy as np
 import pytest
 
 import hocket as hk
 from fmus.build import build
+from hocket.simulators.fmu.probe import probe
 from hocket.simulators.fmu.recipe import Fmu
+from hocket.simulators.wrappers.replay import Replay
 from systems import ENGINES
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
@@ -99,3 +103,87 @@ def test_a_state_that_forgets_later_is_found_later(tmp_path):
     with pytest.raises(hk.SimulatorError, match=r"the same step from t = \S+ s ended at"):
         rewind_each_step()
     simulator.close()
+
+
+# events that a state forgets
+
+BOUNCE = (2 / 9.81) ** 0.5
+
+
+def balls(tmp_path, name, **options):
+    return Fmu(build(name, 3, folder=tmp_path, trace=True), **options)
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize("name", ["ball", "forgetful"])
+def test_a_lone_fmu_is_not_rolled_back_at_its_events(tmp_path, name, isolate, monkeypatch):
+    """It stands where it stopped and goes on; the row of the event is there, after the bounce."""
+    file = tmp_path / "trace.txt"
+    monkeypatch.setenv("HOCKET_TEST_TRACE", str(file))
+    model = balls(tmp_path, name, isolate=isolate)
+    run = hk.run(hk.Composite(hk.Scenario({"ball": model}), "0.1 s"), stop=2)
+    assert "FMUState" not in file.read_text()
+    near = np.argmin(np.abs(run["ball.h"].t - BOUNCE))
+    assert run["ball.h"].t[near] == pytest.approx(BOUNCE, abs=1e-3)
+    assert run["ball.v"].values[near] == pytest.approx(0.7 * 9.81 * BOUNCE, rel=5e-3)
+    assert np.min(run["ball.h"].values) > -5e-3
+
+
+def test_an_event_that_is_gone_when_the_step_is_made_again_is_an_error(tmp_path):
+    models = {"ball": balls(tmp_path, "forgetful"), "lag": Fmu(build("lag", 3, folder=tmp_path))}
+    with pytest.raises(hk.SimulatorError) as caught:
+        hk.run(hk.Composite(hk.Scenario(models, {"lag.u": "ball.h"}), "0.1 s"), stop=2)
+    fault = caught.value.faults[0]
+    assert "it stopped at t = 0.45" in fault.what
+    assert "the event was gone: its saved state lacks what tells events" in fault.what
+    assert "`ball`" in fault.where
+    assert "Replay" in fault.hint
+
+
+def test_the_probe_finds_that_a_state_forgets_its_events(tmp_path):
+    found = probe(balls(tmp_path, "forgetful"), here=True)
+    assert found["rollback"].verdict == "false"
+    assert "the event was gone" in found["rollback"].what
+
+
+# what a probe has found is remembered
+
+
+def copied(path, folder):
+    folder.mkdir()
+    return Fmu(shutil.copy(path, folder), u=1.0)
+
+
+@pytest.mark.parametrize("orchestrator", ["iterate", hk.Adaptive(estimate="richardson")])
+def test_an_fmu_that_a_probe_found_unable_is_refused_by_name(tmp_path, orchestrator):
+    model = lag(tmp_path, 2, "RESTORE_DOES_NOTHING")
+    assert model.capabilities.rollback
+    assert probe(model, here=True)["rollback"].verdict == "false"
+    again = copied(model.file, tmp_path / "elsewhere")  # the same bytes
+    assert not again.capabilities.rollback
+    with pytest.raises(hk.ScenarioError) as caught:
+        hk.run(composite(again, orchestrator), stop=0.3)
+    fault = caught.value.faults[0]
+    assert "`lag` declares it, but `hocket probe` found:" in fault.what
+    assert "restoring does nothing" in fault.what
+    assert "probe it again" in fault.what
+    assert "Replay" in fault.hint
+    run = hk.run(composite(Replay(again), "iterate"), stop=0.3)
+    assert np.array(run["lag.y"]) == pytest.approx(EULER, abs=1e-14)
+
+
+def test_what_was_found_is_forgotten_where_it_cannot_be_read(tmp_path):
+    model = lag(tmp_path, 2, "RESTORE_DOES_NOTHING")
+    probe(model, here=True)
+    (kept,) = (tmp_path / "cache" / "findings").iterdir()
+    text = kept.read_text()
+    assert "rollback" in model.refuted
+    for damaged in (text[:-9], text.replace('"hocket_findings": 1', '"hocket_findings": 2'), "[]", ""):
+        kept.write_text(damaged)
+        assert model.refuted == {}
+
+
+def test_an_honest_fmu_stays_trusted(tmp_path):
+    model = lag(tmp_path)
+    assert probe(model, here=True).failed_checks == ()
+    assert copied(model.file, tmp_path / "elsewhere").capabilities.rollback

@@ -426,6 +426,10 @@ class Twin(Tank):
     native = "compiled"
 
 
+class Tired(Tank):
+    ended = True
+
+
 def refuse_itself():
     raise ValueError("its file is gone")
 
@@ -444,6 +448,7 @@ LYING_MODELS = [
         "ready() raised TypeError",
     ),
     (Declares(StandsStill), "ready() leaves the initialisation, and no time passes", "reaches 0.0 s"),
+    (Declares(Tired), "ended is False after start()", "after start() `ended` is True"),
     (Declares(Hurries), SETTINGS, "a known end of the run changes the steps"),
     (Declares(ReturnsAtOnce), SETTINGS, "with `early` a step from 0.0 s reaches 0.0 s"),
     (Declares(capabilities=Capabilities(micro=True)), MICRO, "there is no attribute `micro`"),

@@ -73,7 +73,7 @@ def run(
 
     FMUs are named after their files, a second one of the same name gets _2. Ctrl-C ends the run after the
     current step: every row so far is kept, and the exit code is 1. It is 1 too when the run fails, and 2 when
-    the scenario or the command is wrong.
+    the scenario or the command is wrong; an FMU that asks to end the simulation ends the run well.
 
     Examples:
         hocket run car.toml --stop 10 --record 'axle.*' --plot car.png
@@ -123,7 +123,7 @@ def run(
         done.plot(path=picture)
     if not quiet:
         print_written(csv, picture)
-    if done.status != "finished":
+    if not done.is_complete:
         raise typer.Exit(1)
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 BONDS = 6
 """Bonds in the summary of a run."""
-_COLOURS = {"finished": "bold green", "stopped": "bold yellow"}
+_COLOURS = {"ended": "bold green", "finished": "bold green", "stopped": "bold yellow"}
 
 
 def print_summary(run: Run, folder: Path) -> None:
@@ -65,7 +65,9 @@ def print_summary(run: Run, folder: Path) -> None:
             ("look", f"hocket plot {shlex.quote(str(folder))}"),
             ("", look),
         ]
-        print_out(Text.assemble((run.name, "bold"), " ", (run.status, _COLOURS.get(run.status, "bold red"))))
+        print_out(
+            Text.assemble((run.name, "bold"), " ", (run.status, _COLOURS.get(run.info["status"], "bold red")))
+        )
         print_out(label_grid(lines))
         return
     print_out(f"{run.name} {run.status}: {simulated} in {took}; {run.size_text}")

@@ -63,6 +63,9 @@ def sweep(
     ] = None,
     overwrite: Annotated[bool, flag("--overwrite", "Replace the runs in --folder.")] = False,
     workers: Annotated[int | None, option("N", "Runs at a time, if not one per processor.", min=1)] = None,
+    in_process: Annotated[
+        bool, flag("--in-process", "Run FMUs in threads of this process, which they may end.")
+    ] = False,
     quiet: Annotated[bool, flag("--quiet", "Print the folder of the runs only.")] = False,
     csv: Annotated[Path | None, option("FILE", "Write the table, all of it.")] = None,
     observe: options.Observe = None,
@@ -101,6 +104,7 @@ def sweep(
             record=record_patterns(experiment, record),
             ledger=ledger,
             folder=place,
+            processes=False if in_process else None,
             overwrite=overwrite,
             workers=workers,
             errors="return",
@@ -109,7 +113,7 @@ def sweep(
         said += [str(result) for result in results if isinstance(result, Exception)]
         _raise_scenario_fault(results)
     _print_results(varied, results, place, quiet, csv)
-    good = [isinstance(result, hocket.Run) and result.status == "finished" for result in results]
+    good = [isinstance(result, hocket.Run) and result.is_complete for result in results]
     if not all(good) or len(results) < len(varied):
         raise typer.Exit(1)
 
@@ -191,8 +195,10 @@ def _print_results(
     left_out = {*ports[COLUMNS:], *gains[BONDS:]} if is_terminal() else set()
     shown = [number for number, head in enumerate(heads[:-1]) if head not in left_out]
     table = plain_table(*(heads[number] for number in shown), "", justify="right", overflow="fold")
-    for row in rows:
-        status = Text("" if row[-1] == "finished" else row[-1], "bold red", justify="left")
+    for row, result in zip(rows, results, strict=False):
+        complete = isinstance(result, hocket.Run) and result.is_complete
+        colour = "bold green" if complete else "bold red"
+        status = Text("" if row[-1] == "finished" else row[-1], colour, justify="left")
         table.add_row(*(_format_value(row[number]) for number in shown), status)
     print_out(table, f"final values of {count(len(rows), 'run')} in {place}")
     if left_out:

@@ -23,6 +23,7 @@ from hocket.errors import ConvergenceError
 from hocket.model.extrapolators import interpolate_samples, shift_origin, value_at
 from hocket.model.protocols import (
     Array,
+    EndingSimulator,
     InitialisationSimulator,
     RunEndSimulator,
     Sample,
@@ -239,6 +240,15 @@ def levels_of(level: Level) -> list[Level]:
         level,
         *(deeper for child in level.children if isinstance(child, Level) for deeper in levels_of(child)),
     ]
+
+
+def ended_simulator(root: Level) -> str:
+    """Return the path of a simulator that has asked to end the simulation; empty: none has."""
+    for level in levels_of(root):
+        for child, simulator in enumerate(level.children):
+            if provides(simulator, EndingSimulator) and simulator.ended:
+                return level.name(child)
+    return ""
 
 
 def consistent_outputs(

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hocket.errors import HocketError, SimulatorError
+from hocket.errors import EndRequestError, HocketError, SimulatorError
 from hocket.model.protocols import Array, Model, bookkeeping_ports
 
 
@@ -55,6 +55,10 @@ def simulator_error(name: str, call: str, t: float, error: Exception) -> Simulat
     where = f"`{name}`, {call}() at t = {t!r} s{_raising_line(error)}"
     if isinstance(error, HocketError):
         fault = error.faults[0]
+        if isinstance(error, EndRequestError):
+            request = EndRequestError(fault.what, where=where)
+            request.by = name
+            return request
         return SimulatorError(fault.what, where=where, expected=fault.expected, hint=fault.hint)
     return SimulatorError(f"`{name}` raised {type(error).__name__}: {error}", where=where)
 

@@ -69,7 +69,8 @@ def run(
     keeps the run (default: a temporary folder that goes with the returned Run). `threads`: None decides by
     measured cost. `realtime=1.0` keeps pace with the clock, 2.0 with twice its speed. Ctrl-C, or SIGTERM,
     ends the run between two steps, or within one that does not end soon, and returns the rows that are final,
-    with the status "stopped"; a second one ends it at once.
+    with the status "stopped"; a second one ends it at once. A simulator that asks to
+    end the simulation ends the run well: "ended by `stair`".
     """
     experiment = experiment_to_run(
         what, connections, start=start, stop=stop, step=step, every=every, name=name
@@ -118,8 +119,7 @@ def run_experiment(
     execution = Execution(job, output)
     try:
         execution.start(engine, threads, realtime)
-        finished = execution.proceed(progress, interrupted)
-        return execution.end("finished" if finished else "stopped")
+        return execution.end(execution.proceed(progress, interrupted))
     except BaseException as error:
         execution.fail(error, named=folder is not None)
         raise

@@ -11,7 +11,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from math import isfinite
@@ -29,7 +29,7 @@ from hocket.engine.reference.engine import InterpreterEngine
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import StepCounts
 from hocket.engine.selection import ConstraintDrift, RecordedTable, TableChoice, bind_tables, keep_start_rows
-from hocket.errors import HocketError
+from hocket.errors import EndRequestError, HocketError
 from hocket.files.run_folder import FACTS, Run, RunFolder, Status
 from hocket.files.toml import dumps
 from hocket.model.clock import Clock
@@ -84,7 +84,10 @@ class RealTimePacer:
         until, before = now + seconds, self.done
         while self.done - before < steps and now < until and not interrupted.is_set():
             left = steps - (self.done - before)
-            self.done += run(min(left, self.chunk), seconds)
+            made = run(min(left, self.chunk), seconds)
+            if not made:
+                break
+            self.done += made
             now = self._wait(self.begin + self.done * self.step, interrupted)
         return self.done - before
 
@@ -181,7 +184,7 @@ class Execution:
             self.pace = RealTimePacer(float(realtime), float(job.design.composite.step))
         self.output.add(job.facts)
         self.guard.set_facts(*self.output.crash_facts())
-        with self._time_phase("start"), pause_collector():
+        with self._time_phase("start"), pause_collector(), _take_turns(job.design):
             self.level = open_level(job.design, job.clock)
             initialise(self.level, job.clock.time(0), job.stop)
             self.recorded = bind_tables(self.level, job.choices)
@@ -211,23 +214,36 @@ class Execution:
         self.guard.set_tables([(str(path), self.engine.waiting_rows(index)) for index, path in rescued])
         self.guard.set_facts(*self.output.crash_facts())
 
-    def proceed(self, progress: Progress | None, interrupted: threading.Event | None = None) -> bool:
-        """Step to the end; return False if the user asked to stop, by Ctrl-C or by the event."""
+    def proceed(self, progress: Progress | None, interrupted: threading.Event | None = None) -> Status:
+        """Step to the end, or until the user asks to stop, by Ctrl-C or by the event, or a simulator does."""
         assert self.engine is not None
         left = self.job.steps
         asked = interruptible() if interrupted is None else nullcontext(interrupted)
-        with self._time_phase("steps"), asked as stopping:
-            attend = partial(self._attend, progress, StopRequest(stopping))
-            run = partial(self.engine.run, attend=attend)
-            while left and not stopping.is_set():
-                if self.pace is None:
-                    left -= run(left, LOOK_INTERVAL)
-                else:
-                    left -= self.pace.run(run, left, LOOK_INTERVAL, stopping)
-                self._attend(progress)
+        try:
+            with self._time_phase("steps"), asked as stopping:
+                attend = partial(self._attend, progress, StopRequest(stopping))
+                run = partial(self.engine.run, attend=attend)
+                while left and not stopping.is_set() and not self.engine.ended_by:
+                    if self.pace is None:
+                        left -= run(left, LOOK_INTERVAL)
+                    else:
+                        left -= self.pace.run(run, left, LOOK_INTERVAL, stopping)
+                    self._attend(progress)
+        except EndRequestError as request:  # inside a step: what is known of its end is not consistent
+            self._drain()
+            return self._note_end(request.by, "inside the step that follows")
         self.engine.keep_last_rows()
         self._drain()
-        return not left
+        if left and self.engine.ended_by:
+            return self._note_end(self.engine.ended_by, "")
+        return "stopped" if left else "finished"
+
+    def _note_end(self, simulator: str, where: str) -> Status:
+        """Write down which simulator has asked to end the simulation."""
+        when = f"at t = {self.time_reached:g} s" + (f", {where}" if where else "")
+        self.notes = [*self.notes, f"`{simulator}` asked to end the simulation {when}"]
+        self.output.add({"ended_by": simulator, "notes": self.notes})
+        return "ended"
 
     def _attend(
         self, progress: Progress | None, asked: StopRequest | None = None, still: bool = True
@@ -389,6 +405,15 @@ class Execution:
             yield
         finally:
             self.phases[name] = perf_counter() - begin
+
+
+_TURN = threading.RLock()
+
+
+def _take_turns(design: PlanTree) -> AbstractContextManager[Any]:
+    """Let FMUs of this process be initialised for one run at a time: many are not made for more."""
+    shared = any(isinstance(model, Fmu) and not model.isolate for model in design.leaves.wiring.models)
+    return _TURN if shared else nullcontext()
 
 
 def _contact_notes(design: PlanTree) -> Iterator[str]:

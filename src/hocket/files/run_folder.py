@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-Status: TypeAlias = Literal["running", "finished", "stopped", "failed", "crashed", "killed"]
+Status: TypeAlias = Literal["running", "finished", "ended", "stopped", "failed", "crashed", "killed"]
 """`stopped` is Ctrl-C. `crashed`: its process ended by a signal or inside an FMU, of which `error` tells;
 `killed`: its process is gone without a word."""
 
@@ -103,10 +103,17 @@ class Run:
         return f"{count(rows, 'row')}{rates}, {count(len(self.ports), 'port')}"
 
     @property
-    def status(self) -> Status:
-        """How it went, as it stood when this Run was opened."""
+    def status(self) -> str:
+        """How it went, as it stood when this Run was opened: "finished", "ended by `stair`" ..."""
         status: Status = self.info["status"]
-        return "killed" if status == "running" and _process_is_gone(self.info) else status
+        if status == "running" and _process_is_gone(self.info):
+            return "killed"
+        return f"ended by `{self.info.get('ended_by', '')}`" if status == "ended" else status
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it came to its end: the stop time, or where a simulator asked to end the simulation."""
+        return self.info["status"] in ("finished", "ended")
 
     @property
     def scenario_text(self) -> str:
@@ -318,6 +325,21 @@ def read_facts(folder: Path) -> dict[str, Any] | None:
     return facts if isinstance(facts, dict) and isinstance(facts.get(MARK), int) else None
 
 
+def mark_stopped(folder: Path) -> None:
+    """Call a run stopped whose process had to be ended because it did not stop by itself."""
+    facts = read_facts(folder)
+    if facts is None:
+        return
+    run = Run(folder)
+    last = [
+        run.table(each.name).column(0)[-1].as_py() for each in run.tables if run.table(each.name).num_rows
+    ]
+    facts |= {"status": "stopped", "error": "", "reached": min(last, default=facts.get("start", 0.0))}
+    facts.setdefault("counts", {})
+    facts.setdefault("timings", {"wall": 0.0, "phases": {}})
+    write_text(folder / FACTS, _facts_text(facts))
+
+
 Time: TypeAlias = float | Fraction
 
 
@@ -352,7 +374,7 @@ class RunFolder:
         folder = Path(tempfile.gettempdir() if path is None else path).absolute()
         try:
             if path is None:
-                temporary = _TemporaryFolder(name)
+                temporary = TemporaryFolder(name)
                 return RunFolder(temporary.path, name, temporary)
             if folder.exists() and not folder.is_dir():
                 expected = "a new folder, an empty one, or one that holds a run"
@@ -413,18 +435,14 @@ class RunFolder:
 
     def crash_facts(self) -> tuple[str, str]:
         """Return the run.json of a crash: the text before and after the words of its error."""
-        before, after = self._text(self._facts | {"status": "crashed", "error": _WORDS}).split(_WORDS)
+        before, after = _facts_text(self._facts | {"status": "crashed", "error": _WORDS}).split(_WORDS)
         return before, after
 
     def _save(self) -> None:
-        write_text(self.path / FACTS, self._text(self._facts))
-
-    @staticmethod
-    def _text(facts: Mapping[str, Any]) -> str:
-        return json.dumps(facts, indent=1, ensure_ascii=False, default=_plain_number) + "\n"
+        write_text(self.path / FACTS, _facts_text(self._facts))
 
 
-class _TemporaryFolder:
+class TemporaryFolder:
     """A folder that goes when nothing holds this object any more, or when the interpreter ends."""
 
     def __init__(self, name: str):
@@ -456,6 +474,10 @@ def _clear_folder(folder: Path, overwrite: bool) -> None:
     # run.json goes last: should this be interrupted, the folder is still known as a run.
     for name in (REPORT, TRUST, BANDS, SCENARIO, PLAN, FACTS):
         (folder / name).unlink(missing_ok=True)
+
+
+def _facts_text(facts: Mapping[str, Any]) -> str:
+    return json.dumps(facts, indent=1, ensure_ascii=False, default=_plain_number) + "\n"
 
 
 def _plain_number(value: Any) -> Any:

@@ -48,6 +48,8 @@ class Capabilities:
     """output() between steps follows new inputs; False: only at the start and after a step."""
     stops_early: bool = False
     """A step may end before its time, where an event is; steps are then rolled back and shortened."""
+    resumes: bool = False
+    """After a step that ended early it stands there and goes on: without a partner nothing is rolled back."""
 
 
 class Simulator(Protocol):
@@ -164,6 +166,19 @@ class EarlyReturnSimulator(Simulator, Protocol):
     """
 
     early: bool
+
+
+class EndingSimulator(Simulator, Protocol):
+    """A simulator that may ask to end the simulation, as FMUs do.
+
+    The engine looks at it between the steps of the outermost level. True: the run ends there; a further step
+    would raise `EndRequestError`, as one does that is not whole when it asks. False after start(), and where
+    it is missing: only the stop time ends a run.
+    """
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has asked to end the simulation, and was not rolled back since."""
 
 
 class MicroStepSimulator(Simulator, Protocol):
@@ -445,6 +460,18 @@ def origin_of(model: object) -> str:
     """Return the code or file that a model is made from; empty: neither."""
     bare = _innermost(model)
     return str(getattr(bare, "class_name", "") or getattr(bare, "path", ""))
+
+
+class ProbedModel(Model, Protocol):
+    """A model that was put to the test.
+
+    What declares a capability and lacks it is not used for it, and refused with the finding. Where it is
+    missing, or empty: nothing is known against what `capabilities` say.
+    """
+
+    @property
+    def refuted(self) -> Mapping[str, str]:
+        """Capabilities that it declares and a probe found untrue, by name, each with the finding."""
 
 
 class IsolatedModel(Model, Protocol):

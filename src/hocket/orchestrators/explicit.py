@@ -26,6 +26,7 @@ from hocket.model.composite import (
     is_orchestrator,
     traits_of,
 )
+from hocket.model.protocols import ProbedModel, provides
 from hocket.model.scenario import Scenario
 from hocket.plan import Admit, Body, Feed, Instruction, Plan, Read, Record, Solve, Step, Together, Try
 from hocket.plan.instructions import WHOLE
@@ -193,5 +194,16 @@ def require_rollback(scenario: Scenario, sims: Iterable[str], why: str, hint: st
     stuck = [sim for sim in sims if not scenario.models[sim].capabilities.rollback]
     if stuck:
         expected = "simulators with save() and restore(), FMUs with canGetAndSetFMUstate"
-        what = f"{why}, and {list_names(stuck, 6)} cannot roll back"
+        what = f"{why}, and {list_names(stuck, 6)} cannot roll back{_refutations(scenario, stuck)}"
         raise ScenarioError(what, "orchestrator", expected, hint)
+
+
+def _refutations(scenario: Scenario, stuck: Iterable[str]) -> str:
+    """Return what probes found of those which declare that they can roll back."""
+    found = [
+        f"`{sim}` declares it, but `hocket probe` found: {model.refuted['rollback']}"
+        for sim in stuck
+        if provides(model := scenario.models[sim], ProbedModel) and "rollback" in model.refuted
+    ]
+    again = " (after a change of the FMU, or of what it needs here, probe it again)" if found else ""
+    return "".join(f"; {each}" for each in found) + again

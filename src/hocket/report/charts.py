@@ -169,7 +169,7 @@ def _ports_note(run: Run, chosen: ChartSelection) -> str:
         )
     if any(curve.low is not None for curve in chosen.curves):
         said.append("Bands are where the exact values are expected; the least certain ports come first.")
-    elif run.status == "finished":
+    elif run.is_complete:
         said.append("There are no error bands yet: hocket check with this run's folder estimates them.")
     rest = ""
     if chosen.left_out:

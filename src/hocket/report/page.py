@@ -141,8 +141,15 @@ def verdict_section(story: ReportData) -> str:
 
 def run_card(run: Run) -> str:
     """Return the card of the run itself; an error is told in full."""
-    tones: dict[str, Tone] = {"finished": "ok", "failed": "bad", "crashed": "bad", "killed": "bad"}
+    tones: dict[str, Tone] = {
+        "ended": "ok",
+        "finished": "ok",
+        "failed": "bad",
+        "crashed": "bad",
+        "killed": "bad",
+    }
     info = run.info
+    kind = "ended" if info["status"] == "ended" else run.status
     reached, stop = info.get("reached"), info.get("stop")
     far = ""
     if isinstance(reached, (int, float)) and isinstance(stop, (int, float)):
@@ -153,10 +160,11 @@ def run_card(run: Run) -> str:
         "crashed": ["its process ended inside an FMU or other compiled code; every row so far is here"],
         "killed": ["its process ended without a word; every block of rows that was written is here"],
         "stopped": ["it was stopped before its end; every row so far is here"],
+        "ended": ["a simulator asked to end the simulation; every row so far is here"],
         "running": ["it is still running: this page shows the rows that there were"],
         "failed": [] if error else ["it left no message"],
-    }.get(run.status, [])
-    tone = tones.get(run.status, "warn")
+    }.get(kind, [])
+    tone = tones.get(kind, "warn")
     return verdict_card("The run", tone, f"{run.status}{far}", lines, told, wide=tone != "ok")
 
 

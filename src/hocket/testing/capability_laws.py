@@ -188,6 +188,12 @@ def _check_initialisation(bench: LawBench) -> Iterator[str]:
             yield f"after ready() a step from {bench.t!r} s reaches {reached!r} s"
 
 
+def _check_end_request(bench: LawBench) -> Iterator[str]:
+    with bench.simulator() as simulator:
+        if provides(simulator, protocols.EndingSimulator) and simulator.ended is not False:
+            yield f"after start() `ended` is {simulator.ended!r}"
+
+
 def _check_settings(bench: LawBench) -> Iterator[str]:
     with bench.simulator() as plain:
         settings = protocols.RunEndSimulator, protocols.EarlyReturnSimulator
@@ -339,6 +345,10 @@ _ATTRIBUTES: dict[type, tuple[str, Callable[[Any, dict[str, Any]], bool]]] = {
     protocols.WrapperModel: ("the model inside", lambda _, its: protocols.is_model(its["model"])),
     protocols.ClassModel: ("a text", lambda _, its: isinstance(its["class_name"], str)),
     protocols.FileModel: ("a text", lambda _, its: isinstance(its["path"], str)),
+    protocols.ProbedModel: (
+        "findings by capability",
+        lambda _, its: all(isinstance(text, str) for pair in its["refuted"].items() for text in pair),
+    ),
     protocols.IsolatedModel: ("True or False", lambda _, its: isinstance(its["is_isolated"], bool)),
     protocols.IntegratedModel: (
         "finite numbers, and the name of a method",
@@ -380,6 +390,7 @@ LAWS: dict[str, Law] = {
     "energy() returns a finite number and changes nothing": _check_energy,
     "ready() leaves the initialisation, and no time passes": _check_initialisation,
     "stop_time and early are set before the start, and change no step": _check_settings,
+    "ended is False after start()": _check_end_request,
     "micro(t, y) is called after every micro step, if declared": _check_micro_steps,
     "texts are bytes, one for each text port": _check_texts,
     "z carries columns, each moving alone": _check_columns,
@@ -398,6 +409,7 @@ CAPABILITY_LAWS: dict[type, Law] = {
     protocols.InitialisationSimulator: _check_initialisation,
     protocols.RunEndSimulator: _check_settings,
     protocols.EarlyReturnSimulator: _check_settings,
+    protocols.EndingSimulator: _check_end_request,
     protocols.MicroStepSimulator: _check_micro_steps,
     protocols.TextSimulator: _check_texts,
     protocols.LinearSimulator: _check_columns,

@@ -17,6 +17,7 @@ import hocket._native as _native
 from hocket._native import FailureKind, InputKind
 from hocket.coupling.wiring import OWN, Drive
 from hocket.engine.algebraic_loops import no_convergence, no_solution
+from hocket.engine.initialise import ended_simulator
 from hocket.engine.ledger import RunningAccount, stored_energies
 from hocket.engine.message_counter import hand_over, message_counts
 from hocket.engine.native.matrices import Matrices, add_projected, has_native_twin, linear_part, step_ticks
@@ -36,7 +37,7 @@ from hocket.engine.watch import Attend
 from hocket.errors import HocketError, InternalError
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.model.protocols import Array, PreferredStepSimulator, native_twin, provides
-from hocket.plan import Adapt, Repeat, Save, Solve, walk
+from hocket.plan import Adapt, Feed, Read, Repeat, Save, Solve, walk
 from hocket.plan.messages import Load
 from hocket.simulators.power_balance import energy_error
 from hocket.simulators.state_space import StateSpaceSimulator
@@ -62,9 +63,11 @@ def native_obstacle(level: Level, ticks: int = 0) -> str:
         for drive in drives:
             if drive and drive.extrapolation is not None and type(drive.extrapolation) not in EXTRAPOLATORS:
                 return f"the extrapolator {type(drive.extrapolation).__name__} is written in Python"
-    for _, each in walk(level.plan.step):
+    for _, each in walk((*level.plan.step, *level.plan.output)):
         if type(each) in INTERPRETED:
             return INTERPRETED[type(each)]
+        if isinstance(each, (Feed, Read)) and each.ports:
+            return f"single ports of `{each.sim}` are fed or read"
         if isinstance(each, Repeat) and type(each.accelerate) not in (type(None), *ACCELERATORS):
             return f"the accelerator {type(each.accelerate).__name__} is written in Python"
     choosy = [child for child, each in enumerate(level.children) if provides(each, PreferredStepSimulator)]
@@ -96,6 +99,9 @@ class NativeEngine:
         self.levels: list[Level] = []
         self.matrices = Matrices()
         self.recorded = recorded
+        self.ended_by = ""
+        """The path of the simulator that has asked to end the simulation."""
+        self._end_requests = _native.count_end_requests()
         self.native_rows: dict[int, _native.RowBuffer] = {
             index: _native.RowBuffer(
                 width=len(entry.rows.columns) + 1, interval=min(entry.rows.interval, TICKS)
@@ -110,13 +116,18 @@ class NativeEngine:
         self.engine = _native.Engine(level=outermost, rows=rows, threads=count, always=threads is not None)
 
     def run(self, steps: int, seconds: float, attend: Attend | None = None) -> int:
-        """Run up to so many steps for about so long; return how many were done. Raises what went wrong.
+        """Run up to so many steps for about so long; return how many were done: none, if one has ended it.
 
-        `attend` is called about as often within a step that lasts longer.
+        Raises what went wrong. `attend` is called about as often within a step that lasts longer.
         """
+        if self.ended_by:
+            return 0
         done = self.engine.run(steps, seconds, VALUES, attend)
         if done < 0:
             raise self._failure()
+        if self._end_requests != _native.count_end_requests():
+            self._end_requests = _native.count_end_requests()
+            self.ended_by = ended_simulator(self.root)
         return done
 
     def keep_last_rows(self) -> None:
@@ -324,7 +335,7 @@ class NativeEngine:
             case FailureKind.stopped_early:
                 span, end = level.clock.span(failure.ticks), level.clock.time(failure.tick + failure.ticks)
                 return EarlyError(name, failure.value, t, span, end)
-            case FailureKind.reported:
+            case FailureKind.reported | FailureKind.ended:
                 simulator: Any = level.children[child]
                 return simulator_error(name, call, t, simulator.fault())
             case FailureKind.not_converged:

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+import hocket._native as _native
 from hocket._native import RowBuffer
-from hocket.engine.initialise import levels_of
+from hocket.engine.initialise import ended_simulator, levels_of
 from hocket.engine.ledger import stored_energies
 from hocket.engine.message_counter import message_counts
 from hocket.engine.reference.iteration import SweepCounts
@@ -32,10 +33,13 @@ class InterpreterEngine:
     def __init__(self, root: Level, recorded: list[RecordedTable]):
         self.root = root
         self.recorded = recorded
+        self.ended_by = ""
+        """The path of the simulator that has asked to end the simulation."""
+        self._end_requests = _native.count_end_requests()
         attach_micro_rows(recorded)
 
     def run(self, steps: int, seconds: float, attend: Attend | None = None) -> int:
-        """Run up to so many steps for about so long; return how many were done.
+        """Run up to so many steps for about so long; return how many were done: none, if one has ended it.
 
         `attend` is called about as often within a step that lasts longer.
         """
@@ -47,9 +51,12 @@ class InterpreterEngine:
             suppress(StoppedError),
             np.errstate(all="ignore"),  # numbers that overflow are reported when they are read
         ):
-            while done < steps and (not done or perf_counter() - begin < seconds):
+            while done < steps and not self.ended_by and (not done or perf_counter() - begin < seconds):
                 self.root.advance(self.root.now, self.root.length, self.root.offered[1])
                 done += 1
+                if self._end_requests != _native.count_end_requests():
+                    self._end_requests = _native.count_end_requests()
+                    self.ended_by = ended_simulator(self.root)
         return done
 
     def keep_last_rows(self) -> None:

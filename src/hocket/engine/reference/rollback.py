@@ -19,7 +19,7 @@ from hocket.engine.rows import Rows
 from hocket.engine.simulator_calls import EarlyError
 from hocket.errors import SimulatorError
 from hocket.model.protocols import Array, Value
-from hocket.plan import Body
+from hocket.plan import Body, Step, walk
 
 ATTEMPTS = 50
 """How often one step is made shorter."""
@@ -31,9 +31,11 @@ def run_try(level: LiveLevel, body: Body) -> None:
     With step control only the first part: what is to come has steps of its own.
     """
     end = level.reached
+    rest = None if level.adaptive else _rest_of_lone_step(level, body)
     while True:
-        saved = level.save()
-        level.restorable.append(saved)
+        saved = level.save() if rest is None else None
+        if saved is not None:
+            level.restorable.append(saved)
         start = level.now
         for _ in range(ATTEMPTS):
             level.span = level.reached - start
@@ -41,18 +43,38 @@ def run_try(level: LiveLevel, body: Body) -> None:
                 level.run(body)
                 break
             except EarlyError as early:
-                level.restore(saved)
+                if rest is None:
+                    level.restore(saved)
                 level.reached = _early_tick(level, early, start, level.reached)
+                if rest is not None:
+                    level.ticks[0] = level.reached
+                    level.span = level.reached - start
+                    level.run(rest)
+                    break
         else:
             raise SimulatorError(
                 f"the step was made shorter {ATTEMPTS} times, and one still ended early",
                 where=f"`{level.path}`, t = {level.clock.time(start)!r} s",
             )
-        level.restorable.pop()
+        if saved is not None:
+            level.restorable.pop()
         if level.reached == end or level.adaptive:
             level.span = level.reached - start if level.adaptive else level.length
             return
         level.now, level.reached = level.reached, end
+
+
+def _rest_of_lone_step(level: LiveLevel, body: Body) -> Body | None:
+    """Return what follows the step of a simulator that has no partner and goes on from where it stopped.
+
+    None: what stops early is met by others, which roll back, or is to be stepped again itself.
+    """
+    models = level.wiring.models
+    if len(models) > 1 or not models[0].capabilities.resumes:
+        return None
+    places = [place for place, each in enumerate(body) if isinstance(each, Step)]
+    whole = len(places) == 1 and sum(isinstance(each, Step) for _, each in walk(body)) == 1
+    return body[places[0] + 1 :] if whole else None
 
 
 def _early_tick(level: LiveLevel, early: EarlyError, start: int, end: int) -> int:

@@ -201,7 +201,7 @@ class SystemPorts:
             return [()]
         sizes = []
         for size in connector.sizes:
-            told = str(self.system.values.get(size, size))
+            told = str(self.system.values.get(size, size)).removesuffix(".0")
             if not told.isdecimal():
                 return self._like_others(name, connector)
             sizes.append(int(told))

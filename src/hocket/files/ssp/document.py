@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from hocket.errors import FileError
+from hocket.errors import FileError, suggest_nearest
 from hocket.files.ssp import annotation, foreign_annotations
 from hocket.files.ssp.package import Node, Package, open_package
 from hocket.files.ssp.parameter_values import (
@@ -29,7 +29,7 @@ from hocket.files.ssp.parameter_values import (
 from hocket.files.ssp.unit_definitions import look_up_unit, read_units
 from hocket.files.ssp.vocabulary import DEFINITION, FMU, FMU_TYPES, INTERFACES, MAPPING, PACKAGE, SET
 from hocket.simulators.fmu.recipe import Fmu
-from hocket.simulators.fmu.variables import FLOATS, NamedUnit, element_name
+from hocket.simulators.fmu.variables import FLOATS, NamedUnit, element_name, parse_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +226,7 @@ def read_connection(node: Node) -> SspConnection:
     for side in ("start", "end"):
         written = node.get(f"{side}Indices")
         try:
-            indices = tuple(int(index) for index in written.split())
+            indices = tuple(parse_whole(index) for index in written.split())
         except ValueError:
             node.fault(f"the {side}Indices are `{written}`", "whole numbers from 1")
             indices = ()
@@ -243,7 +243,7 @@ def read_enumerations(parent: Node) -> dict[str, dict[str, int]]:
         for item in node.all("Item"):
             name, value = item.get("name"), item.get("value")
             try:
-                items[name] = int(value)
+                items[name] = parse_whole(value)
             except ValueError:
                 item.fault(f"the item `{name}` is `{value}`", "a whole number")
     return found
@@ -358,6 +358,9 @@ class SystemReader:
         if node.tag == "Component":
             # one with a fault has no FMU: connections to it are taken as written
             return self._read_component(node, document) or _new_component(node, document)
+        if node.tag != "Annotations":
+            known = ("Component", "System", "SignalDictionaryReference")
+            node.fault(f"a <{node.tag}> among the elements of a system", "", suggest_nearest(node.tag, known))
         return None
 
     def _read_component(self, node: Node, document: Document) -> SystemElement | None:
@@ -443,6 +446,8 @@ def _read_dictionary(node: Node, system: System) -> None:
     if node.get("source"):
         path = document.package.find(node.get("source"), node, document.folder)
         inside = document.package.root(path, "SignalDictionary", node) if path else None
+    elif inside is None:
+        node.fault("a <SignalDictionary> without a source and without content", "a <SignalDictionary>")
     if inside is None:
         return
     check_version(inside)

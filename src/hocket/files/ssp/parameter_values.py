@@ -21,9 +21,12 @@ from hocket.files.ssp.unit_definitions import (
     unit_conversion,
 )
 from hocket.files.ssp.vocabulary import FMU_TYPES, flatten_array, map_array, nest_array
-from hocket.simulators.fmu.variables import FLOATS, VALUE_PARSERS, NamedUnit, parse_boolean
+from hocket.simulators.fmu.variables import FLOATS, VALUE_PARSERS, NamedUnit, parse_boolean, parse_whole
 
 TEXTS = ("String", "Enumeration")
+MAPPING_ENTRY = "MappingEntry"
+_MORE = ("Annotations", "MetaData", "Signature", "Signatures")
+"""What may stand in any element, and says nothing of values."""
 
 
 @dataclass(eq=False)
@@ -42,6 +45,11 @@ class Parameter:
 def read_parameter_set(node: Node, units: Mapping[str, NamedUnit]) -> dict[str, Parameter]:
     """Return the parameters of a set by name; `units` are those of the file around an inline set."""
     check_version(node)
+    check_content(node, "Parameters", "Enumerations", "Units")
+    if node.child("Parameters") is None:
+        node.fault("a <ParameterSet> without <Parameters>", "<Parameters>, though there may be none in them")
+    for inner in node.all("Parameters"):
+        check_content(inner, "Parameter")
     own = {**units, **read_units(node)}
     found: dict[str, Parameter] = {}
     for entry in node.all("Parameters", "Parameter"):
@@ -64,6 +72,14 @@ def read_parameter_set(node: Node, units: Mapping[str, NamedUnit]) -> dict[str, 
     return found
 
 
+def check_content(node: Node, *known: str) -> None:
+    """Note a fault for each element inside that cannot stand there."""
+    for child in node.children:
+        if child.tag not in known and child.tag not in _MORE:
+            hint = suggest_nearest(child.tag, known)
+            child.fault(f"a <{child.tag}> in a <{node.tag}>", " or ".join(f"<{tag}>" for tag in known), hint)
+
+
 def check_version(node: Node) -> None:
     """Note a fault if a file is of a version that is not known; 1.0 and 2.0 may be mixed."""
     version = node.get("version")
@@ -75,7 +91,7 @@ def check_version(node: Node) -> None:
 
 def _sizes(entry: Node) -> list[int]:
     try:
-        return [int(dimension.get("size")) for dimension in entry.all("Dimension")]
+        return [parse_whole(dimension.get("size")) for dimension in entry.all("Dimension")]
     except ValueError:
         raise ValueError("an array without a size") from None
 
@@ -112,7 +128,11 @@ def _parser(tag: str) -> tuple[Callable[[str], Any], str]:
     return VALUE_PARSERS["string" if tag in TEXTS else FMU_TYPES[tag]]
 
 
-_TABLES: dict[str, Callable[[str], Any]] = {"Boolean": parse_boolean, "Integer": int, "Enumeration": str}
+_TABLES: dict[str, Callable[[str], Any]] = {
+    "Boolean": parse_boolean,
+    "Integer": parse_whole,
+    "Enumeration": str,
+}
 """By the beginning of a tag, `BooleanMappingTransformation`: what reads the values in a table."""
 
 
@@ -196,6 +216,16 @@ class ParameterSetting:
     def node(self) -> Node:
         return self.parameter.node
 
+    @property
+    def is_mapped(self) -> bool:
+        """Whether a line of a mapping says what it becomes."""
+        return self.node.tag == MAPPING_ENTRY
+
+    def is_same(self, other: ParameterSetting) -> bool:
+        """Return whether another makes the same of a variable."""
+        means = [(each.value, each.unit, each.transformation, each.suppress) for each in (self, other)]
+        return means[0] == means[1]
+
     def convert_value(self, unit: NamedUnit | None) -> Any:
         """Return the value in that unit, transformed; raises ValueError if the units do not convert."""
         self.parameter.used = True
@@ -224,9 +254,14 @@ class MappingEntry:
 
 def read_mapping(node: Node) -> list[MappingEntry]:
     check_version(node)
+    check_content(node, MAPPING_ENTRY)
     entries: dict[str, MappingEntry] = {}
-    for entry in node.all("MappingEntry"):
+    for entry in node.all(MAPPING_ENTRY):
         target = entry.get("target")
+        if not target or "source" not in entry.attributes:  # some tools write source="" for none
+            missing = "source" if target else "target"
+            entry.fault(f"a line of a mapping has no {missing}", "the names of both")
+            continue
         if target in entries:
             entry.fault(f"`{target}` is mapped from two parameters", "one entry for each target")
         entries[target] = MappingEntry(

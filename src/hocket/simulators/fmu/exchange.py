@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hocket.errors import SimulatorError
+from hocket.errors import EndRequestError, SimulatorError
 from hocket.model.protocols import Array, Simulator
 from hocket.simulators.fmu.live import (
     ELSEWHERE,
@@ -250,6 +250,8 @@ class SolvedExchange(ModelExchange):
 
     def _advance(self, t: float, h: float, u: Array) -> None:
         exchange = self.exchange
+        if self.driver.ended:
+            raise EndRequestError("it has asked to end the simulation")
         self._require(exchange.enter(t, contiguous_array(u)))
         s, events, still = 0.0, 0, 0
         while s < h:
@@ -268,6 +270,8 @@ class SolvedExchange(ModelExchange):
                     what = f"its events do not settle: {events} of them between {t:g} s and {t + s:g} s"
                     raise SimulatorError(what)
                 self._require(exchange.event())
+            if s < h and self.driver.ended:
+                raise EndRequestError("it asks to end the simulation")
         exchange.leave()
 
     def _integrate(self, exchange: Any, t: float, s: float, stop: float) -> tuple[float, bool]:

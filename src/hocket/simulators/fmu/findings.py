@@ -12,12 +12,9 @@ import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from hocket.simulators.fmu.archive import DESCRIPTION, cache_folder
-
-if TYPE_CHECKING:
-    from hocket.simulators.fmu.recipe import Fmu
 
 VERSION = 1
 """Of the files: those of another version are as if they were not there."""
@@ -26,7 +23,18 @@ _MARK = "hocket_findings"
 _hashes: dict[tuple[tuple[str, int, int], ...], str] = {}
 
 
-def content_hash(model: Fmu) -> str:
+class FmuFiles(Protocol):
+    """The files of an FMU: what its hash is made of."""
+
+    @property
+    def file(self) -> Path: ...
+    @property
+    def unpacked_folder(self) -> Path: ...
+    @property
+    def binary(self) -> Path: ...
+
+
+def content_hash(model: FmuFiles) -> str:
     """Return the hash of model description and binary; raises FileError where there is no binary."""
     paths = (model.unpacked_folder / DESCRIPTION, model.binary)
     status = [path.stat() for path in paths]
@@ -40,13 +48,13 @@ def content_hash(model: Fmu) -> str:
     return _hashes[key]
 
 
-def read_findings(model: Fmu, topic: str) -> dict[str, Any]:
+def read_findings(model: FmuFiles, topic: str) -> dict[str, Any]:
     """Return what was kept of an FMU under a topic; empty: nothing."""
     found = _read(_file(model)).get(topic)
     return found if isinstance(found, dict) else {}
 
 
-def keep_findings(model: Fmu, topic: str, facts: dict[str, Any]) -> None:
+def keep_findings(model: FmuFiles, topic: str, facts: dict[str, Any]) -> None:
     """Keep facts of an FMU in place of those of the same topic. A cache that cannot be written keeps none."""
     path = _file(model)
     whole = {_MARK: VERSION, "file": model.file.name, **_read(path), topic: facts}
@@ -61,7 +69,7 @@ def keep_findings(model: Fmu, topic: str, facts: dict[str, Any]) -> None:
             raise
 
 
-def _file(model: Fmu) -> Path:
+def _file(model: FmuFiles) -> Path:
     return cache_folder("findings") / f"{content_hash(model)}.json"
 
 

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 import hocket._native as _native
-from hocket.errors import SimulatorError
+from hocket.errors import EndRequestError, SimulatorError
 from hocket.model.clock import format_duration
 from hocket.model.protocols import Array
 from hocket.simulators.fmu import live
@@ -254,6 +254,11 @@ class IsolatedFmu:
         """Whether it has ended a process, or a call took too long."""
         self._launch()
 
+    @property
+    def ended(self) -> bool:
+        """Whether it has asked to end the simulation."""
+        return bool(self._door.ended)
+
     def _launch(self) -> None:
         self._process, self._door = launch_process(self.model, self._number, self.trial)
         self._up = False
@@ -370,6 +375,8 @@ class IsolatedFmu:
             self.was_ended = door.end != "closed"
             limit = self._opening if door.asked == "open" else self.model.time_limit
             return process_end_error(door, limit)
+        if door.failed_by_end:
+            return EndRequestError("it asks to end the simulation")
         try:
             return SimulatorError(*self._read(_read_words))
         except SimulatorError as error:

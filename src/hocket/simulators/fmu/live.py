@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 import hocket._native as _native
-from hocket.errors import SimulatorError, list_names
+from hocket.errors import EndRequestError, SimulatorError, list_names
 from hocket.model.protocols import Array
 from hocket.simulators.fmu.libraries import describe_unfit_binary, install_hint, missing_libraries
 from hocket.simulators.fmu.ports import VariableRanges, element_ranges, group_calls
@@ -148,6 +148,11 @@ class CoSimulation:
     def early(self, wanted: bool) -> None:
         self.driver.early = wanted
 
+    @property
+    def ended(self) -> bool:
+        """Whether it has asked to end the simulation."""
+        return self.driver.ended
+
     def start(self, t: float) -> None:
         """Instantiate it anew, set what was asked for, and enter initialisation at time t."""
         native = self.driver
@@ -251,6 +256,8 @@ class CoSimulation:
         deliver()
         said = self.driver.complaint
         problem = self.driver.problem or "a call failed"
+        if self.driver.failed_by_end:
+            return EndRequestError(problem)
         hint = self.driver.remedy or ("" if said or self.model.logging else _LOUDER)
         return SimulatorError(f"{problem}: {said}" if said else problem, hint=hint)
 

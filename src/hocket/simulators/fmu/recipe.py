@@ -44,12 +44,16 @@ from hocket.model.protocols import Capabilities, Simulator
 from hocket.simulators.fmu.archive import unpack_archive
 from hocket.simulators.fmu.binaries import INPUT_SLOPES, OUTPUT_SLOPES, STATE, exported_functions, find_binary
 from hocket.simulators.fmu.description import read_description
+from hocket.simulators.fmu.findings import read_findings
 from hocket.simulators.fmu.ports import PortLayout, layout_ports
 from hocket.simulators.fmu.values import Settings, check_settings
 from hocket.simulators.fmu.variables import FLOATS, Description, FmuInterface, array_of
 from hocket.simulators.methods import ORDERS
 from hocket.simulators.ode import METHODS
 from hocket.simulators.recipes import Recipe, positive_duration
+
+PROBED = "probe"
+"""The topic under which the findings of probes are kept."""
 
 InterfaceName: TypeAlias = Literal["auto", "co-simulation", "model-exchange"]
 
@@ -250,6 +254,9 @@ class Fmu(Recipe):
     def notes(self) -> tuple[str, ...]:
         """What a user may want to know of the FMU."""
         found = self.description.problems
+        if self.interface_used.can_save and "rollback" in self.refuted:
+            refuted = self.refuted["rollback"]
+            found = (*found, f"it is not rolled back, though it declares it: `hocket probe` found: {refuted}")
         if self.interface_used.needs_execution_tool:
             tool = self.description.tool or "the tool that made it"
             found = (*found, f"it needs {tool} on this computer to run")
@@ -260,11 +267,26 @@ class Fmu(Recipe):
         """Why it is isolated though nobody has asked for it, known once it was opened; empty: it is not."""
         return str(_first_contact().note(self))
 
+    @property
+    def refuted(self) -> dict[str, str]:
+        """The capabilities that it declares and the last probe found untrue, each with the finding."""
+        try:
+            kept = read_findings(self, PROBED).get(self.interface_kind)
+        except (ScenarioError, OSError):  # without a binary it does not run anywhere
+            return {}
+        return {str(name): str(what) for name, what in kept.items()} if isinstance(kept, dict) else {}
+
+    @property
+    def interface_kind(self) -> str:
+        """The interface it is run by, in words."""
+        return "model exchange" if self.exchange else "co-simulation"
+
     @cached_property
     def capabilities(self) -> Capabilities:
         used, major = self.interface_used, self.description.major
         there = self._available_functions((*STATE[major], *INPUT_SLOPES[major], OUTPUT_SLOPES[major]))
         rollback = used.can_save and major > 1 and there.issuperset(STATE[major])
+        rollback = rollback and "rollback" not in self.refuted  # asked for last: it takes the hash
         if self.exchange:
             return Capabilities(rollback=rollback, order=ORDERS.get(self.method), reevaluates=self.reevaluate)
         known = self.description.by_name
@@ -278,6 +300,7 @@ class Fmu(Recipe):
             slopes=used.output_derivatives >= 1 and OUTPUT_SLOPES[major] in there and sloping,
             reevaluates=self.reevaluate,
             stops_early=used.early_return if self.early_return is None else self.early_return,
+            resumes=major == 3 and used.early_return,
         )
 
     def _takes_slopes(self, there: set[str]) -> bool:
@@ -297,9 +320,13 @@ class Fmu(Recipe):
         except ScenarioError:
             return set(names)  # open() refuses it; until then the description is believed
 
-    def open(self) -> Simulator:
+    def make_contact(self) -> None:
+        """Try the FMU in a process of its own, if it is new and nothing says whether to isolate it."""
         if self.isolate is None and not self.interface_used.only_once:
             _first_contact().meet(self)
+
+    def open(self) -> Simulator:
+        self.make_contact()
         name = "isolated" if self.is_isolated else "exchange" if self.exchange else "live"
         module = importlib.import_module(f"hocket.simulators.fmu.{name}")
         return cast("Simulator", module.open_simulator(self))

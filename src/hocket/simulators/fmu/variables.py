@@ -60,7 +60,7 @@ def parse_boolean(text: str) -> bool:
     return words.index(text.strip().lower()) > 1
 
 
-def _parse_whole(text: str) -> int:
+def parse_whole(text: str) -> int:
     """Return a whole number, which some tools write as `3.0`; raises ValueError."""
     try:
         return int(text)
@@ -72,7 +72,7 @@ def _parse_whole(text: str) -> int:
 
 VALUE_PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     **dict.fromkeys(FLOATS, (float, "a number")),
-    **dict.fromkeys((*WHOLE, "enumeration"), (_parse_whole, "a whole number")),
+    **dict.fromkeys((*WHOLE, "enumeration"), (parse_whole, "a whole number")),
     "boolean": (parse_boolean, "true or false"),
     "string": (str, "a text"),
     "binary": (bytes.fromhex, "hexadecimal digits"),

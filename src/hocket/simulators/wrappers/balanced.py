@@ -174,7 +174,7 @@ class Balanced(ModelWrapper):
     def capabilities(self) -> Capabilities:
         # micro steps only where they show the law
         micro = self.model.capabilities.micro and self._is_integrated and self.form == "inversion"
-        return replace(self.model.capabilities, input_degree=None, micro=micro)
+        return replace(self.model.capabilities, input_degree=None, micro=micro, resumes=False)
 
     def open(self) -> Simulator:
         if self.form == "energy":

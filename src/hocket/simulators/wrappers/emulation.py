@@ -20,6 +20,7 @@ from hocket.model.ports import Port
 from hocket.model.protocols import (
     Array,
     EarlyReturnSimulator,
+    EndingSimulator,
     InitialisationSimulator,
     Model,
     PreferredStepSimulator,
@@ -28,6 +29,7 @@ from hocket.model.protocols import (
     hand_on,
     is_model,
     period_of,
+    provides,
     settles_at_start,
 )
 
@@ -111,6 +113,11 @@ class LiveWrapper:
         self.inner: Any = model.open()
         self.settles = settles_at_start(self.inner)
         hand_on(self.inner, self, shared)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the one inside has asked to end the simulation."""
+        return bool(provides(self.inner, EndingSimulator) and self.inner.ended)
 
     def start(self, t: float) -> None:
         self._hand_over_settings()

@@ -58,7 +58,7 @@ class Replay(Emulating):
     @property
     def capabilities(self) -> Capabilities:
         # micro steps are not told: they would come twice
-        return replace(self.model.capabilities, rollback=True, micro=False)
+        return replace(self.model.capabilities, rollback=True, micro=False, resumes=False)
 
     def open(self) -> Simulator:
         return _ReplaySimulator(self.model)

@@ -73,6 +73,8 @@ def check_rollback(bench: ProbeBench) -> Found:
         repeat_steps("after a second restore of the state saved at the start", start, 0, first)
     if worst[0] > ROUNDING:
         return "false", worst[1]
+    if bench.used.early_return:
+        _meet_events(bench)
     words = f"the same up to {worst[0]:.2g}" if worst[0] else "the same to the bit"
     made = f"{count(restores, 'restore')}, {count(len(first), 'step')} made again after each"
     return "true", f"{made}: {words}"
@@ -235,17 +237,26 @@ def check_early_return(bench: ProbeBench) -> Found:
     if rollback_refusal(bench):
         seen = course.ended if course.short else "it may end steps early"
         return "untried" if declared else "not declared", f"{seen}; it cannot roll back to meet that time"
-    steps = max(bench.repeatable_steps, len(course.rows) + 1 if course.short else 0)
-    shorts: list[str] = []
-    with bench.simulator(early=declared) as simulator:
-        for n in range(steps):
-            _meet_early_end(bench, simulator, bench.time(n), bench.time(n + 1), bench.u(n), shorts)
-            if len(shorts) > _MANY:
-                return "false", f"steps end early again and again: {shorts[-1]}"
+    steps, shorts = _meet_events(bench)
+    if len(shorts) > _MANY:
+        return "false", f"steps end early again and again: {shorts[-1]}"
     if not shorts:
         return "untried", f"none of {count(steps, 'step')} ended early"
     seen = f"{count(len(shorts), 'time')} in {count(steps, 'step')}, always met by a shorter one"
     return "true" if declared else "not declared", f"{seen}; first {shorts[0]}"
+
+
+def _meet_events(bench: ProbeBench) -> tuple[int, list[str]]:
+    """Return how many steps were made, and which ended early; one that must be made again is."""
+    course = bench.course
+    steps = max(bench.repeatable_steps, len(course.rows) + 1 if course.short else 0)
+    shorts: list[str] = []
+    with bench.simulator(early=bench.used.early_return) as simulator:
+        for n in range(steps):
+            _meet_early_end(bench, simulator, bench.time(n), bench.time(n + 1), bench.u(n), shorts)
+            if len(shorts) > _MANY:
+                break
+    return steps, shorts
 
 
 def _meet_early_end(

@@ -29,11 +29,12 @@ from typing import get_args
 
 from hocket.errors import HocketError, InternalError, SimulatorError
 from hocket.model.clock import format_duration
+from hocket.simulators.fmu.findings import keep_findings, read_findings
 from hocket.simulators.fmu.isolated import describe_signal
 from hocket.simulators.fmu.live import LOGGER
 from hocket.simulators.fmu.probe import execution_checks, response_checks
 from hocket.simulators.fmu.probe.driver import Finding, Found, Probe, ProbeBench, Verdict
-from hocket.simulators.fmu.recipe import Fmu, remake_fmu
+from hocket.simulators.fmu.recipe import PROBED, Fmu, remake_fmu
 
 CHECKS: dict[str, Callable[[ProbeBench], Found]] = {
     "loads": execution_checks.check_loading,
@@ -61,13 +62,15 @@ _INTEGRATED: Found = "not declared", "hocket integrates it"
 def probe(model: Fmu, *, here: bool = False) -> Probe:
     """Put an FMU to the test; with `here` in this process, which it may take down.
 
-    Each check may take the `time_limit` of the model. Raises ScenarioError if it has no binary for this
-    platform.
+    What is found untrue is kept by the hash of the FMU: it is then not used for that in any run. Each check
+    may take the `time_limit` of the model. Raises ScenarioError if it has no binary for this platform.
     """
     _ = model.binary
     plain, names = remake_fmu(model, isolate=False), tuple(CHECKS)
-    found = _run_checks(ProbeBench(plain), names) if here else _probe_in_process(plain, names)
-    return Probe(str(model.file), tuple(found))
+    found = tuple(_run_checks(ProbeBench(plain), names) if here else _probe_in_process(plain, names))
+    kept = {finding.name: finding.what for finding in found if finding.verdict == "false"}
+    keep_findings(model, PROBED, {**read_findings(model, PROBED), model.interface_kind: kept})
+    return Probe(str(model.file), found)
 
 
 def _run_checks(bench: ProbeBench, names: Sequence[str]) -> Iterator[Finding]:
