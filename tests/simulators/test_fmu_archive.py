@@ -13,9 +13,16 @@ from pathlib import Path
 
 import pytest
 
+from fmus.build import build
 from hocket.errors import FileError
 from hocket.simulators.fmu import archive
-from hocket.simulators.fmu.archive import Limits, cache_folder, extract_archive, unpack_archive
+from hocket.simulators.fmu.archive import (
+    Limits,
+    cache_folder,
+    doubled_files_note,
+    extract_archive,
+    unpack_archive,
+)
 
 XML = b"<fmiModelDescription/>"
 
@@ -85,6 +92,17 @@ def test_a_damaged_cache_is_mended(tmp_path):
     (folder / "resources" / "table.txt").write_bytes(b"1")
     archive._known.clear()
     assert (unpack_archive(path) / "resources" / "table.txt").read_bytes() == b"12345"
+
+
+def test_a_cache_with_other_content_of_the_same_size_is_mended(tmp_path):
+    path = build("lag", 2, folder=tmp_path)
+    folder = unpack_archive(path)
+    binary = next(folder.glob("binaries/*/*.so"))
+    whole = binary.read_bytes()
+    binary.chmod(0o644)
+    binary.write_bytes(bytes(len(whole)))  # as a power cut leaves it
+    archive._known.clear()
+    assert next(unpack_archive(path).glob("binaries/*/*.so")).read_bytes() == whole
 
 
 def test_a_cache_removed_during_the_run_is_made_anew(tmp_path):
@@ -234,6 +252,19 @@ def test_two_files_of_one_name(tmp_path):
     with zipfile.ZipFile(path, "a") as zipped, pytest.warns(UserWarning, match="Duplicate name"):
         zipped.writestr("modelDescription.xml", b"<other/>")
     assert refusal(path).what == "the archive holds two files named `modelDescription.xml`"
+
+
+def test_two_files_of_one_name_that_are_the_same_are_taken_with_a_note(tmp_path):
+    path = fmu(tmp_path, {"resources/a.txt": b"same"})
+    with zipfile.ZipFile(path, "a") as zipped, pytest.warns(UserWarning, match="Duplicate name"):
+        zipped.writestr("resources/a.txt", b"same", zipfile.ZIP_STORED)
+    assert (unpack_archive(path) / "resources" / "a.txt").read_bytes() == b"same"
+    assert (
+        doubled_files_note(path) == "the archive holds `resources/a.txt` more than once, each time the same"
+    )
+    with zipfile.ZipFile(path, "a") as zipped, pytest.warns(UserWarning, match="Duplicate name"):
+        zipped.writestr("resources/a.txt", b"emas")
+    assert refusal(path).what == "the archive holds two files named `resources/a.txt`"
 
 
 def test_backslashes_of_windows_tools(tmp_path):

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from hocket.errors import FileError, suggest_nearest
+from hocket.errors import FileError, list_names, suggest_nearest
 from hocket.simulators.fmu.libraries import LFS_HEAD, LFS_HINT
 
 DESCRIPTION = "modelDescription.xml"
@@ -119,15 +119,27 @@ def _move_into_place(fresh: Path, place: Path, entries: dict[str, zipfile.ZipInf
 
 
 def _is_complete(place: Path, entries: dict[str, zipfile.ZipInfo]) -> bool:
-    """Return whether all files are there, of the right size: cleaners of caches take single files."""
+    """Return whether all files are there, with the content that the archive has checksums of.
+
+    Cleaners of caches take single files, a power cut leaves zeros, and a program may have written there.
+    """
     for name, entry in entries.items():
         try:
             status = (place / name).stat()
+            regular = stat.S_ISREG(status.st_mode)
+            if regular and (status.st_size, _crc(place / name)) != (entry.file_size, entry.CRC):
+                return False
         except OSError:
             return False
-        if stat.S_ISREG(status.st_mode) and status.st_size != entry.file_size:
-            return False
     return True
+
+
+def _crc(path: Path) -> int:
+    crc = 0
+    with path.open("rb", buffering=0) as file:
+        while chunk := file.read(_CHUNK):
+            crc = zlib.crc32(chunk, crc)
+    return crc
 
 
 def extract_archive(archive: Path, folder: Path, limits: Limits = LIMITS) -> None:
@@ -194,13 +206,37 @@ def _safe_entries(archive: zipfile.ZipFile, path: Path, limits: Limits) -> dict[
     if sum(entry.file_size for entry in listed) > allowed:
         raise _too_large(path, allowed, limits)
     entries: dict[str, zipfile.ZipInfo] = {}
+    doubled: dict[str, None] = {}
     for entry in listed:
         name = _safe_name(entry, where)
         if name in entries and not _is_folder(entry):
-            raise FileError(f"the archive holds two files named `{name}`", where, "names that differ")
-        if name:
+            if not _same_content(archive, entries[name], entry):
+                raise FileError(f"the archive holds two files named `{name}`", where, "names that differ")
+            doubled[name] = None
+        elif name:
             entries[name] = entry
+    _doubled[where] = tuple(doubled)
     return entries
+
+
+_doubled: dict[str, tuple[str, ...]] = {}
+"""By path of an archive that was opened: the files that it holds more than once."""
+
+
+def doubled_files_note(path: Path) -> str:
+    """Return a note of files that an archive holds more than once, each time the same; empty: none."""
+    names = _doubled.get(str(path), ())
+    return f"the archive holds {list_names(names, 3)} more than once, each time the same" if names else ""
+
+
+def _same_content(archive: zipfile.ZipFile, one: zipfile.ZipInfo, other: zipfile.ZipInfo) -> bool:
+    if one.file_size != other.file_size or _is_folder(one):
+        return False
+    with archive.open(one) as first, archive.open(other) as second:
+        while chunk := first.read(_CHUNK):
+            if chunk != second.read(len(chunk)):
+                return False
+    return True
 
 
 def _safe_name(entry: zipfile.ZipInfo, where: str) -> str:
