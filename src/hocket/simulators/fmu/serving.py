@@ -138,7 +138,7 @@ class Service:
         raise self.live.fault()
 
     def close(self, unload: bool) -> None:
-        """Let go of everything; the process ends. In a trial the binary is unloaded first: that may fail too."""
+        """Let go of everything; the process ends. In a trial the binary is unloaded first: that can crash."""
         self.closed = True
         self.states.clear()
         self.live.close()
