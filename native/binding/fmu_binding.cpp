@@ -108,8 +108,8 @@ void bind_setup(nb::module_& module) {
         .def_prop_ro("texts_out", [](const Setup& self) { return texts(self.texts_out, self.binary_out); });
 }
 
-std::shared_ptr<Fmu> load(int version, const std::string& library, const std::string& prefix,
-                          Setup setup, std::string file) {
+std::shared_ptr<Fmu> load(int version, const std::string& library, const std::string& prefix, Setup setup,
+                          std::string file) {
     setup.file = std::move(file);
     guard_process();
     const Callee loading(setup.name.c_str(), setup.file.c_str());
@@ -223,7 +223,8 @@ void bind_fmus(nb::module_& module) {
         .def_prop_ro("remedy", &Fmu::remedy)
         .def_prop_ro("reached", &Fmu::reached_time)
         .def_prop_ro("ended", &Fmu::ended)
-        .def_prop_ro("failed_by_end", [](const Fmu& self) { return self.failure().kind == Failure::Kind::ended; })
+        .def_prop_ro("failed_by_end",
+                     [](const Fmu& self) { return self.failure().kind == Failure::Kind::ended; })
         .def_prop_ro("complaint", &Fmu::complaint)
         .def_prop_rw(
             "early", [](const Fmu& self) { return self.setup.early; },
@@ -233,8 +234,7 @@ void bind_fmus(nb::module_& module) {
         .def_prop_rw(
             "name", [](const Fmu& self) { return self.setup.name; },
             [](Fmu& self, std::string name) { self.setup.name = std::move(name); });
-    module.def("fmu", &load, nb::kw_only(), "version"_a, "library"_a, "prefix"_a, "setup"_a,
-               "file"_a);
+    module.def("fmu", &load, nb::kw_only(), "version"_a, "library"_a, "prefix"_a, "setup"_a, "file"_a);
     module.def("take_log", [] {
         nb::list messages;
         for (const Message& m : take_log()) {

@@ -117,8 +117,8 @@ bool Fmu::end_inside(double reached) {
     return false;
 }
 
-// It asks to end the simulation at a time in its step. A level that handles early returns makes the step again
-// up to there; else a step that is not whole fails.
+// It asks to end the simulation at a time in its step. A level that handles early returns makes the step
+// again up to there; else a step that is not whole fails.
 Fmu::Reach Fmu::end_at(double t, double h, double reached) {
     const double end = t + h, least = 1e-12 * std::max(std::fabs(end), h);
     if (reached >= end - least) return set_ended(true), Reach::whole;
@@ -354,7 +354,8 @@ bool Fmu::save(Saved& saved) {
     if (!got) return false;
     if (!saved.state)
         return wrong(
-            "it says that it can save its state, but hands out none: the call returns OK and the state is NULL",
+            "it says that it can save its state, but hands out none: the call returns OK and the state is "
+            "NULL",
             otherwise);
     saved.known = known_;
     saved.next_event = next_event_;

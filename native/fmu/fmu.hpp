@@ -182,7 +182,7 @@ class Fmu : public Simulator {
     double within_stop(double t, double h) const;
     // An end that differs from the one asked for by rounding only is that end.
     static Reach judge_reach(Reach reach, double reached, double t, double h);
-    void set_ended(bool ended);      // it asks to end the simulation, from where it is now
+    void set_ended(bool ended);       // it asks to end the simulation, from where it is now
     bool end_inside(double reached);  // it asks to do so before its step is whole: it fails
     bool trial() const { return newest_ != nullptr; }
     // noSetFMUStatePriorToCurrentPoint for a step from t: no state of an earlier time is kept.
@@ -237,11 +237,11 @@ class Fmu : public Simulator {
     bool recall(Saved& saved);
     bool repeat(TrialStep& step, const std::vector<double>& last);
     Reach move(double t, double h, const double* u, double* reached);
-    Saved* newest_ = nullptr;        // whose next step is still to be noted
-    std::int64_t restores_ = 0, check_at_ = 1;  // the number of the rewind that is tried out next
-    bool proven_ = false;                       // a rewind was tried out after something had moved
-    int life_ = 0;                   // counts the instances: a state is of one of them
-    std::vector<fmi::State> spare_;  // states to be used again
+    Saved* newest_ = nullptr;                         // whose next step is still to be noted
+    std::int64_t restores_ = 0, check_at_ = 1;        // the number of the rewind that is tried out next
+    bool proven_ = false;                             // a rewind was tried out after something had moved
+    int life_ = 0;                                    // counts the instances: a state is of one of them
+    std::vector<fmi::State> spare_;                   // states to be used again
     std::vector<std::unique_ptr<TrialStep>> trials_;  // the same for those
 };
 
@@ -259,9 +259,9 @@ class Saved {
     std::vector<double> known;
     double next_event = never;
     bool ended = false;
-    std::vector<double> solution;  // model exchange: where the integration stands
+    std::vector<double> solution;                            // model exchange: where the integration stands
     double time = std::numeric_limits<double>::quiet_NaN();  // of the state: where the next step begins
-    std::unique_ptr<TrialStep> trial;  // where the rewind may be tried out
+    std::unique_ptr<TrialStep> trial;                        // where the rewind may be tried out
 };
 
 std::shared_ptr<Fmu> make_fmu1(std::shared_ptr<Library> library, Setup setup);

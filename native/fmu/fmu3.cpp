@@ -131,8 +131,8 @@ class Fmu3 final : public Fmu {
             log({name, status, category ? category : "", message ? message : ""});
         };
         if (setup.exchange)
-            return instantiate_exchange_(setup.name.c_str(), setup.token.c_str(),
-                                              setup.resources.c_str(), false, setup.logging, this, logger);
+            return instantiate_exchange_(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(),
+                                         false, setup.logging, this, logger);
         const bool curves = !intermediate_.empty();
         const auto instantiate = [&] {
             return instantiate_(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(), false,

@@ -42,8 +42,8 @@ template <class Boolean> class Classic : public Fmu {
             }
         }
         if (references_.empty()) return true;
-        const fmi::Status status = set_derivatives_(instance_, references_.data(), references_.size(), orders_.data(),
-                                                    room_.data());
+        const fmi::Status status =
+            set_derivatives_(instance_, references_.data(), references_.size(), orders_.data(), room_.data());
         if (status != fmi::discard && status != fmi::error) return good(status, set_derivatives_.name);
         setup.interpolates = false;
         notes_.push_back(std::string("it declares that it takes input derivatives, and ") +
