@@ -232,7 +232,14 @@ WRONG = [  # the kind, the level, the plan, where it is found, what is said
      "step 2: repeat until the values agree to -1, at most 5 times",
      "a Repeat until the values agree to -1.0"),
 ]  # fmt: skip
-ELSEWHERE = {"try without rollback", "try of fixed steps", "race of texts", "quantum"}
+ELSEWHERE = {
+    "try without rollback",
+    "try of fixed steps",
+    "race of texts",
+    "quantum",
+    "reactive input",
+    "delayed input",
+}
 """Kinds with a test of their own below."""
 TOGETHER = {"ends apart": "too little", "repeat without save": "restore without save"}
 """What goes with another fault, which is found first."""

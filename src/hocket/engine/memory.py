@@ -77,9 +77,11 @@ class ExchangeMemory:
                 while len(ring) > 1:
                     ring.popleft()
 
-    def store(self, child: int, tick: int, y: Array, slopes: Array | None) -> None:
-        """Keep the outputs of a child at a tick; a sample at the same tick is replaced."""
-        for port in range(len(self.rings[child])):
+    def store(
+        self, child: int, tick: int, y: Array, slopes: Array | None, ports: set[int] | None = None
+    ) -> None:
+        """Keep the outputs of a child at a tick, or some; a sample at the same tick is replaced."""
+        for port in range(len(self.rings[child])) if ports is None else sorted(ports):
             self.put_sample(child, port, tick, y[port], None if slopes is None else slopes[port])
 
     def put_sample(self, child: int, port: int, tick: int, value: Value, slope: Value) -> None:
@@ -89,12 +91,16 @@ class ExchangeMemory:
             ring.pop()
         ring.append((tick, value, slope))
 
-    def feed(self, child: int, tick: int, inputs: Array, inputs_base: int) -> None:
-        """Fit the polynomials of a child for a step that begins at tick."""
+    def feed(
+        self, child: int, tick: int, inputs: Array, inputs_base: int, ports: set[int] | None = None
+    ) -> None:
+        """Fit the polynomials of a child for a step that begins at tick, or those of some of its inputs."""
         u = self.u[child]
+        if ports is not None and len(u) > 1 and self.base[child] != tick:
+            u[:] = shift_origin(list(u), self.clock.span(tick - self.base[child]))
         self.base[child] = tick
         for index, drive in enumerate(self.wiring.drives[child]):
-            if drive is None:
+            if drive is None or (ports is not None and index not in ports):
                 continue
             coefficients = (
                 self._pass_input(drive, tick, inputs, inputs_base)

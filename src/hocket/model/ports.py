@@ -24,6 +24,7 @@ from hocket.model.arguments import (
     set_fields,
 )
 
+Reactivity: TypeAlias = Literal["reactive", "delayed"]
 PortType: TypeAlias = Literal["real", "integer", "boolean", "enumeration"]
 
 _PORT = re.compile(r"\s*([^\s\[\]=]+)\s*(?:\[([^\]]*)\])?\s*(?:=\s*(\S+))?\s*")
@@ -43,6 +44,9 @@ class Port:
     """What its numbers mean; all travel as float64, whole numbers exactly up to 2^53."""
     held: bool = False
     """Of a real: it changes at events only. Like what is not a real, it is never extrapolated."""
+    reactivity: Reactivity | None = None
+    """Of an input: it takes a step with the value at its end (reactive) or at its start (delayed), and a
+    plan that gives it another is refused; None: whichever the plan says."""
 
     def __post_init__(self) -> None:
         expect_texts(name=self.name, unit=self.unit)
@@ -50,6 +54,8 @@ class Port:
         expect(whole_or_real, "start", self.start, "a finite number, or None", where=f"port `{self.name}`")
         expect(is_one_of(self.type, get_args(PortType)), "type", self.type, ", ".join(get_args(PortType)))
         expect_flags(held=self.held)
+        known = self.reactivity is None or is_one_of(self.reactivity, get_args(Reactivity))
+        expect(known, "reactivity", self.reactivity, f"{', '.join(get_args(Reactivity))}, or None")
         set_fields(self, feedthrough=as_texts(self.feedthrough, "feedthrough", "names of inputs"))
 
     @property

@@ -120,6 +120,8 @@ class Feed:
     """Fit the input polynomials of a simulator from the samples in the exchange memory."""
 
     sim: str
+    ports: tuple[str, ...] = ()
+    """The inputs; empty: all. The others stay the curves they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,8 @@ class Read:
     """Evaluate the outputs of a simulator now, under its inputs; store the samples."""
 
     sim: str
+    ports: tuple[str, ...] = ()
+    """The outputs whose samples are stored; empty: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,6 +450,10 @@ def _share_line(one: Instruction, other: Instruction) -> bool:
 
 def _describe_simple(instructions: Sequence[Instruction]) -> str:
     first = instructions[0]
-    names = [i.sim for i in instructions if isinstance(i, (Feed, Step, Read))]
+    names = [
+        f"{i.sim} ({', '.join(i.ports)})" if not isinstance(i, Step) and i.ports else i.sim
+        for i in instructions
+        if isinstance(i, (Feed, Step, Read))
+    ]
     part = f" by {first.fraction} of it" if isinstance(first, Step) and first.fraction != 1 else ""
     return f"{_VERBS[type(first)]} {join_names(names)}{part}"

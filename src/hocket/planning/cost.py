@@ -178,8 +178,8 @@ class _InstructionCount:
         """Count what a body does that is done so many times."""
         for instruction in body:
             match instruction:
-                case Feed(sim):
-                    self._add_values(level, sim, times)
+                case Feed(sim, ports):
+                    self._add_values(level, sim, times, ports)
                 case Solve(sims):
                     for sim in sims:
                         self._add_values(level, sim, times)
@@ -213,9 +213,12 @@ class _InstructionCount:
                 case _:
                     assert_never(instruction)
 
-    def _add_values(self, level: PlanTree, sim: str, times: Fraction) -> None:
-        drives = level.wiring.drives[level.wiring.names.index(sim)]
-        self.values += times * sum(drive is not None and drive.child >= 0 for drive in drives)
+    def _add_values(self, level: PlanTree, sim: str, times: Fraction, ports: tuple[str, ...] = ()) -> None:
+        child = level.wiring.names.index(sim)
+        pairs = zip(level.wiring.models[child].inputs, level.wiring.drives[child], strict=True)
+        self.values += times * sum(
+            drive is not None and drive.child >= 0 for port, drive in pairs if not ports or port.name in ports
+        )
 
     def _sweeps(self, level: PlanTree, repeat: Repeat) -> Fraction:
         if not any(feedback_drives(repeat.body, level.wiring)):

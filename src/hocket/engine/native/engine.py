@@ -37,7 +37,7 @@ from hocket.engine.watch import Attend
 from hocket.errors import HocketError, InternalError
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.model.protocols import Array, PreferredStepSimulator, native_twin, provides
-from hocket.plan import Adapt, Repeat, Save, Solve, walk
+from hocket.plan import Adapt, Feed, Read, Repeat, Save, Solve, walk
 from hocket.plan.messages import Load
 from hocket.simulators.power_balance import energy_error
 from hocket.simulators.state_space import StateSpaceSimulator
@@ -63,9 +63,11 @@ def native_obstacle(level: Level, ticks: int = 0) -> str:
         for drive in drives:
             if drive and drive.extrapolation is not None and type(drive.extrapolation) not in EXTRAPOLATORS:
                 return f"the extrapolator {type(drive.extrapolation).__name__} is written in Python"
-    for _, each in walk(level.plan.step):
+    for _, each in walk((*level.plan.step, *level.plan.output)):
         if type(each) in INTERPRETED:
             return INTERPRETED[type(each)]
+        if isinstance(each, (Feed, Read)) and each.ports:
+            return f"single ports of `{each.sim}` are fed or read"
         if isinstance(each, Repeat) and type(each.accelerate) not in (type(None), *ACCELERATORS):
             return f"the accelerator {type(each.accelerate).__name__} is written in Python"
     choosy = [child for child, each in enumerate(level.children) if provides(each, PreferredStepSimulator)]

@@ -49,6 +49,7 @@ from hocket.engine.watch import Watch
 from hocket.errors import SimulatorError
 from hocket.model.clock import Clock
 from hocket.model.extrapolators import shift_origin
+from hocket.model.ports import Port
 from hocket.model.protocols import Array, Simulator
 from hocket.plan import (
     Adapt,
@@ -186,12 +187,12 @@ class Level:
             if self.watch is not None:
                 self.watch.look()
             match instruction:
-                case Feed(sim):
-                    self.feed(self.number[sim])
+                case Feed(sim, ports):
+                    self.feed(self.number[sim], ports)
                 case Step(sim, fraction):
                     self.step_child(self.number[sim], normalise_ticks(self.span * fraction))
-                case Read(sim):
-                    self.read(self.number[sim])
+                case Read(sim, ports):
+                    self.read(self.number[sim], ports)
                 case Together(bodies):
                     for inner in bodies:
                         self.run(inner)
@@ -220,12 +221,14 @@ class Level:
                 case _:
                     assert_never(instruction)
 
-    def feed(self, child: int) -> None:
-        """Fit the inputs of a child from the samples."""
+    def feed(self, child: int, ports: tuple[str, ...] = ()) -> None:
+        """Fit the inputs of a child from the samples, or some of them."""
         if self.traffic is not None:
             self.traffic.feed(child)
         base, inputs = self.inputs
-        self.memory.feed(child, self.ticks[child], inputs, base)
+        self.memory.feed(
+            child, self.ticks[child], inputs, base, _numbers_of(ports, self.wiring.models[child].inputs)
+        )
         for drive in self.wiring.texts_of.get(child, ()):
             source, target = self.children[drive.child], self.children[child]
             t = self.clock.time(self.ticks[child])
@@ -254,7 +257,7 @@ class Level:
         if not abs(reached - end) <= 1e-9 * h + 4.0 * EPSILON * abs(end):
             raise EarlyError(self.name(child), reached, t, h, end)
 
-    def read(self, child: int) -> None:
+    def read(self, child: int, ports: tuple[str, ...] = ()) -> None:
         """Evaluate the outputs of a child under its polynomials, at its own time; store samples."""
         if self.traffic is not None:
             self.traffic.read(child)
@@ -267,7 +270,7 @@ class Level:
         simulator = self.children[child]
         # what a level with a longer step shows is as old as its own last step
         at = min(tick, simulator.now) if isinstance(simulator, Level) else tick
-        self.memory.store(child, at, y, slopes)
+        self.memory.store(child, at, y, slopes, _numbers_of(ports, self.wiring.models[child].outputs))
         self.ledger.close(self, child)
 
     def inputs_since(self, child: int, tick: int) -> Array:
@@ -397,3 +400,8 @@ class Level:
                 errors.append(error if inner else simulator_error(name, "close", t, error))
         if errors:
             raise errors[0]
+
+
+def _numbers_of(names: tuple[str, ...], ports: Sequence[Port]) -> set[int] | None:
+    """Return the numbers of the ports that are named; None: all."""
+    return {number for number, port in enumerate(ports) if port.name in names} if names else None

@@ -16,6 +16,7 @@ from hocket.coupling.feedthrough import Feedthrough, Node
 from hocket.coupling.wiring import OWN, Drive, Wiring, wire
 from hocket.model.composite import as_level, is_sampled
 from hocket.model.extrapolators import Hold, Latch
+from hocket.model.ports import Reactivity
 from hocket.model.protocols import Model, step_of
 from hocket.model.scenario import Scenario
 
@@ -78,6 +79,16 @@ class LevelFacts:
             child in texts or any(drive is not None for drive in drives)
             for child, drives in enumerate(self.wiring.drives)
         ]
+
+    @cached_property
+    def reactive(self) -> dict[int, list[tuple[int, Reactivity]]]:
+        """Per child that declares any: the driven inputs with the reactivity they declare."""
+        found: dict[int, list[tuple[int, Reactivity]]] = {}
+        for child, (model, drives) in enumerate(zip(self.wiring.models, self.wiring.drives, strict=True)):
+            for index, (port, drive) in enumerate(zip(model.inputs, drives, strict=True)):
+                if port.reactivity is not None and drive is not None and drive.child >= 0:
+                    found.setdefault(child, []).append((index, port.reactivity))
+        return found
 
     @cached_property
     def sources(self) -> list[tuple[int, ...]]:
@@ -182,32 +193,54 @@ class OutputValues:
         self.reactions = facts.reactions
         self.read_at: list[Time] = [0] * len(facts.wiring.names)
         """Per child: when it was read last; that is the value of outputs that react to nothing."""
-        self.value: dict[Node, int] = {}
-        """Of outputs that react: below zero, so that no time is taken for one."""
+        self.value: dict[Node, Time] = {}
+        """Of outputs that react: below zero, so that no time is taken for one. Of others their time, where
+        not all outputs of a simulator were read together."""
+        self.by_port = False
         self.fed: dict[int, FeedState] = {}
         """Per child that reacts: what it was fed with last."""
         self.outside = 0
         """How often inputs from outside were admitted."""
-        self.known: dict[Any, int] = {}
+        self.known: dict[Any, Time] = {}
 
     def value_of(self, node: Node) -> Time:
         """Return the value that an output has."""
         return self.value.get(node, self.read_at[node[0]])
 
-    def feed(self, child: int, time: Time) -> None:
-        """Fix what a child will be read under."""
+    def feed(self, child: int, time: Time, ports: set[int] | None = None) -> None:
+        """Fix what a child will be read under, or some inputs of it."""
         reactions = self.reactions.get(child)
         if reactions:
             values = [tuple(map(self.value_of, each.sources)) for each in reactions]
+            known = self.fed.get(child)
+            if ports is not None and known is not None:
+                drives = self.facts.wiring.drives[child]
+                chosen = (drives[index] for index in ports)
+                fresh = {(drive.child, drive.port) for drive in chosen if drive is not None}
+                for number, (each, old) in enumerate(zip(reactions, known.values, strict=True)):
+                    both = zip(each.sources, values[number], old, strict=True)
+                    values[number] = tuple(new if node in fresh else then for node, new, then in both)
             self.fed[child] = FeedState(time, self.outside, values)
 
-    def read(self, child: int, time: Time) -> None:
-        """Evaluate a child under what it was fed with."""
+    def read(self, child: int, time: Time, ports: set[int] | None = None) -> None:
+        """Evaluate a child under what it was fed with; with `ports`, the others keep their values."""
+        count = len(self.facts.model(child).outputs)
+        kept = (
+            {}
+            if ports is None
+            else {(child, n): self.value_of((child, n)) for n in range(count) if n not in ports}
+        )
         self.read_at[child] = time
-        reactions = self.reactions.get(child)
-        if reactions:
-            for key, each in zip(self._dependency_keys(child, time), reactions, strict=True):
-                self.value[(child, each.port)] = self._value_for(key)
+        reactions = self.reactions.get(child, [])
+        for key, each in zip(self._dependency_keys(child, time), reactions, strict=True):
+            self.value[(child, each.port)] = self._value_for(key)
+        if self.by_port or kept:
+            self.by_port = True
+            reacting = {each.port for each in reactions}
+            for port in range(count):
+                if port not in reacting:
+                    self.value.pop((child, port), None)
+            self.value.update(kept)
 
     def solve(self, children: Sequence[int], nodes: Sequence[Node], time: Time) -> None:
         """Give a loop values that agree with themselves."""
@@ -267,7 +300,7 @@ class OutputValues:
         for each, values in zip(reactions, fed.values, strict=True):
             yield _dependency_key(child, each, time, fed, values)
 
-    def _value_for(self, key: Any) -> int:
+    def _value_for(self, key: Any) -> Time:
         return self.known.setdefault(key, -1 - len(self.known))
 
 

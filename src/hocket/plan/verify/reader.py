@@ -13,6 +13,7 @@ from typing import Never
 from hocket import plan
 from hocket.coupling.feedthrough import Node
 from hocket.model.composite import as_level
+from hocket.model.ports import Port
 from hocket.plan.instructions import WHOLE, Place, Spot, join_names, with_places
 from hocket.plan.verify.body_faults import (
     Finding,
@@ -127,6 +128,16 @@ class PlanReader:
         self.recorded = 0
         self.late: plan.Instruction | None = None
         """What came after the record."""
+        self.part_fed: dict[int, set[int]] = {}
+        """Per child that is fed by ports: the inputs fed since its last step."""
+        self.part_unread: dict[int, set[int]] = {}
+        """Per child that is read by ports: the outputs not read since its last step."""
+        self.shown_at: dict[Node, Time] = {}
+        """Where reactivity is declared: the time of the newest sample of each output."""
+        self.seen_at: dict[tuple[int, int], Time] = {}
+        """Where it is declared: the time of the sample that an input was fed with."""
+        self.guessing = False
+        """In the first sweep of an iteration."""
         self.stops_early = [False] * size
         """Per child: whether it may stop inside a step, and nobody has said what becomes of that."""
         self.trying = self.tried = 0
@@ -185,9 +196,21 @@ class PlanReader:
         elif isinstance(instruction, plan.Step):
             self.step(child, instruction.fraction)
         elif isinstance(instruction, plan.Feed):
-            self.feed(child)
+            self.feed(child, self._chosen(child, instruction.ports, self.facts.model(child).inputs))
         else:
-            self.read(child)
+            self.read(child, self._chosen(child, instruction.ports, self.facts.model(child).outputs))
+
+    def _chosen(self, child: int, ports: tuple[str, ...], every: Sequence[Port]) -> set[int] | None:
+        """Return the numbers of the ports that an instruction names; None: all. Unknown ones are faults."""
+        if not ports:
+            return None
+        number = {port.name: index for index, port in enumerate(every)}
+        sim = self.facts.name(child)
+        for port in ports:
+            if port not in number:
+                near = self.notes.nearest_name(port, number)
+                self.fault("unknown port", sim, f"{sim}.{port}", near=near)
+        return {number[port] for port in ports if port in number}
 
     @property
     def spot(self) -> Spot:
@@ -216,31 +239,62 @@ class PlanReader:
 
     # values
 
-    def feed(self, child: int) -> None:
-        """Fit the inputs of a child."""
-        self.fed[child] = True
+    def feed(self, child: int, ports: set[int] | None = None) -> None:
+        """Fit the inputs of a child, or some of them."""
+        drives = self.facts.wiring.drives[child]
+        if ports is None:
+            self.fed[child] = True
+        else:
+            part = self.part_fed.setdefault(child, set())
+            part |= ports
+            self.fed[child] = all(drive is None or index in part for index, drive in enumerate(drives))
         for source in self.sources[child]:
             if self.unread[source] and not self._in_other_body(source):
-                sim, name = self.facts.name(child), self.facts.name(source)
-                self.fault("unread source", sim, self.facts.wire_between(source, child)[1], source=name)
+                left = self.part_unread.get(source)
+                wires = [
+                    index
+                    for index, drive in enumerate(drives)
+                    if drive is not None and drive.child == source
+                    if (ports is None or index in ports) and (left is None or drive.port in left)
+                ]
+                if wires:
+                    sim, name = self.facts.name(child), self.facts.name(source)
+                    port = f"{sim}.{self.facts.model(child).inputs[wires[0]].name}"
+                    self.fault("unread source", sim, port, source=name)
+        for index, _ in self.facts.reactive.get(child, ()):
+            drive = drives[index]
+            if drive is not None and drive.child >= 0 and (ports is None or index in ports):
+                self.seen_at[child, index] = self.shown_at.get((drive.child, drive.port), 0)
         if self.admitted and child in self.facts.from_outside:
             self.used = True
         if self.values is not None:
-            self.values.feed(child, self.time[child])
+            self.values.feed(child, self.time[child], ports)
 
     def _in_other_body(self, child: int) -> bool:
         """Return whether a child belongs to another of the bodies that run together."""
         name = self.facts.name(child)
         return any(owner.get(name, number) != number for owner, number in self.crowd)
 
-    def read(self, child: int) -> None:
-        """Store the outputs of a child."""
+    def read(self, child: int, ports: set[int] | None = None) -> None:
+        """Store the outputs of a child, or some of them."""
         self._check_read_time(child)
-        self.unread[child] = False
+        every = (
+            range(len(self.facts.model(child).outputs)) if ports is not None or self.facts.reactive else ()
+        )
+        if ports is None:
+            self.unread[child] = False
+            self.part_unread.pop(child, None)
+        elif self.unread[child]:
+            left = self.part_unread.setdefault(child, set(every))
+            left -= ports
+            self.unread[child] = bool(left)
+        if self.facts.reactive:
+            for port in every if ports is None else ports:
+                self.shown_at[child, port] = self.time[child]
         self.evaluated[child] = self.spot
         self._note_late()
         if self.values is not None:
-            self.values.read(child, self.time[child])
+            self.values.read(child, self.time[child], ports)
 
     def _check_read_time(self, child: int) -> None:
         """Note a child that is read before its first step, though others have moved on."""
@@ -305,8 +359,13 @@ class PlanReader:
             listed = ", ".join(f"`{port}`" for port in ports[:4]) or "its texts"
             self.fault("unfed input", self.facts.name(child), ports[0] if ports else "", ports=listed)
         self.fed[child] = False
+        self.part_fed.pop(child, None)
+        self.part_unread.pop(child, None)
+        before = self.time[child]
         # comparing fractions is slow, and most steps are whole
         self.time[child] += 1 if fraction is WHOLE else self._check_fraction(child, fraction)
+        if child in self.facts.reactive:
+            self._check_reactivity(child, before)
         if self.tries and not self.trying:
             self.fault("step outside try", self.facts.name(child))
         elif self.stops_early[child] and not self.trying:
@@ -316,6 +375,21 @@ class PlanReader:
         self.unread[child] = self.shows[child]
         self.stepped[child] = self.spot
         self._note_late()
+
+    def _check_reactivity(self, child: int, begin: Time) -> None:
+        """Note inputs with other samples than they declare; the first sweep of an iteration guesses."""
+        for index, kind in self.facts.reactive[child]:
+            seen, end = self.seen_at.get((child, index)), self.time[child]
+            if seen is None or self.guessing:
+                continue
+            drive = self.facts.wiring.drives[child][index]
+            assert drive is not None
+            late, early = kind == "reactive" and seen < end, kind == "delayed" and seen > begin
+            if late or early:
+                sim = self.facts.name(child)
+                port = f"{sim}.{self.facts.model(child).inputs[index].name}"
+                source = self.facts.path((drive.child, drive.port))
+                self.fault(f"{kind} input", sim, port, source=source, time=seen, other=end if late else begin)
 
     def refuse_early_stops(self) -> None:
         """Note steps without a Try of what may stop inside them."""
@@ -359,6 +433,8 @@ class PlanReader:
             self.fault("restore without save", self.facts.name(child))
         self.time[child] = self.saved.get(child, self.time[child])
         self.fed[child] = self.unread[child] = False
+        self.part_fed.pop(child, None)
+        self.part_unread.pop(child, None)
 
     # bodies inside
 
@@ -456,8 +532,10 @@ class PlanReader:
             self.fault("no tolerance", until=outer.until)
         wrong = list(repeat_faults(outer, place, {self.facts.name(child) for child in self.saved}))
         self.note_all(each for each in wrong if each.sim in self.number)
-        for _ in range(1 if wrong or outer.at_most == 1 else 2):
+        for sweep in range(1 if wrong or outer.at_most == 1 else 2):
+            self.guessing = sweep == 0
             self.follow(outer.body, place)
+        self.guessing = False
         if self.values is not None and outer.until is not None:
             sims = {i.sim for _, i in plan.walk(outer.body) if isinstance(i, plan.Read)}
             self.values.accept_values([self.number[s] for s in sims if s in self.number], self.time)

@@ -49,7 +49,8 @@ def check_ends(reader: PlanReader) -> None:
             reader.notes.add(kind, last, sim, time=time, rest=rest)
             apart = True
         elif reader.unread[child]:
-            ports = facts.outputs(child)
+            left = reader.part_unread.get(child)
+            ports = [port for n, port in enumerate(facts.outputs(child)) if left is None or n in left]
             listed = ", ".join(f"`{port}`" for port in ports[:4])
             reader.notes.add("never read", last, sim, ports[0], ports=listed)
             unread.add(sim)
@@ -189,10 +190,10 @@ class _StartReader:
             match instruction:
                 case Feed() | Read() | Solve() if unknown:
                     pass
-                case Feed(sim):
-                    self._feed(self.number[sim])
-                case Read(sim):
-                    self._read(self.number[sim])
+                case Feed(sim, ports):
+                    self._feed(self.number[sim], ports)
+                case Read(sim, ports):
+                    self._read(self.number[sim], ports)
                 case Solve():
                     self._solve(instruction)
                 case Together(bodies):
@@ -219,14 +220,19 @@ class _StartReader:
     def _outputs(self, child: int) -> list[Node]:
         return [(child, port) for port in range(len(self.wiring.models[child].outputs))]
 
-    def _feed(self, child: int) -> None:
+    def _feed(self, child: int, ports: tuple[str, ...]) -> None:
+        pairs = zip(self.wiring.models[child].inputs, self.wiring.drives[child], strict=True)
+        chosen = {
+            (d.child, d.port) for port, d in pairs if d is not None and (not ports or port.name in ports)
+        }
         for node in self._outputs(child):
             for source in self.graph.sources.get(node, ()):
-                (self.fed.add if self._has_value(source) else self.fed.discard)((node, source))
+                if source in chosen:
+                    (self.fed.add if self._has_value(source) else self.fed.discard)((node, source))
 
-    def _read(self, child: int) -> None:
-        sources = self.graph.sources
-        nodes = self._outputs(child)
+    def _read(self, child: int, ports: tuple[str, ...]) -> None:
+        sources, outputs = self.graph.sources, self.wiring.models[child].outputs
+        nodes = [node for node in self._outputs(child) if not ports or outputs[node[1]].name in ports]
         self.own |= {n for n in nodes if all((n, source) in self.fed for source in sources.get(n, ()))}
 
     def _solve(self, solve: Solve) -> None:
@@ -290,24 +296,37 @@ class _DelayReader(PlanReader):
         super().__init__(facts, tries=tries)
         self.shown: list[Time] = [0] * len(self.time)
         """Per child: the time of its newest sample."""
+        self.shown_by_port: dict[Node, Time] = {}
+        """The same of outputs, where they are read one by one."""
         self.seen: dict[int, list[Time]] = {}
         """Per child: the times of the samples it was fed from."""
         self.found: dict[tuple[int, int], InputDelay] = {}
 
-    def feed(self, child: int) -> None:
+    def feed(self, child: int, ports: set[int] | None = None) -> None:
         """Look at the times of the samples."""
-        super().feed(child)
+        super().feed(child, ports)
         drives = self.facts.wiring.drives[child]
-        self.seen[child] = [
+        seen = [
             2 if drive is None or (drive.child == OWN and self.admitted) else 0 if drive.child == OWN
-            else self.shown[drive.child]
+            else self.shown_by_port.get((drive.child, drive.port), self.shown[drive.child])
             for drive in drives
         ]  # fmt: skip
+        before = self.seen.get(child, seen)
+        self.seen[child] = [
+            new if ports is None or index in ports else old
+            for index, (new, old) in enumerate(zip(seen, before, strict=True))
+        ]
 
-    def read(self, child: int) -> None:
+    def read(self, child: int, ports: set[int] | None = None) -> None:
         """Note the time of the new samples."""
-        super().read(child)
-        self.shown[child] = self.time[child]
+        super().read(child, ports)
+        for port in range(len(self.facts.model(child).outputs)) if ports is not None else ():
+            known = self.shown_by_port.get((child, port), self.shown[child])
+            self.shown_by_port[child, port] = self.time[child] if port in (ports or ()) else known
+        if ports is None:
+            self.shown[child] = self.time[child]
+            for node in [node for node in self.shown_by_port if node[0] == child]:
+                del self.shown_by_port[node]
 
     def restore(self, child: int) -> None:
         """Forget what the sweep before had to extrapolate: its samples stay, and this one interpolates."""

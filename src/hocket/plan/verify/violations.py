@@ -53,6 +53,16 @@ KINDS = {
         "a source that is read after its step, or steps after the feed",
         "Read({source!r}) before it; or, if the delay is meant, feed `{sim}` before `{source}` steps",
     ),
+    "reactive input": ViolationKind(
+        "`{port}` is reactive, and `{sim}` is stepped to {other} of the step with `{source}` of {time}",
+        "the value at the end of the step: its source steps and is read before",
+        "step and read the source of `{port}` before it is fed",
+    ),
+    "delayed input": ViolationKind(
+        "`{port}` is delayed, and `{sim}` is stepped from {other} of the step with `{source}` of {time}",
+        "the value at the start of the step: it is fed before its source is read again",
+        "feed `{port}` by its name, before its source steps",
+    ),
     "never admitted": ViolationKind(
         "the inputs from outside are never admitted: `{port}` never sees a new one",
         "an Admit: first for clean inputs, last for delayed ones",
