@@ -13,6 +13,7 @@ from hocket.errors import (
     Place,
     ScenarioError,
     SimulatorError,
+    merge_notes,
     suggest_nearest,
 )
 
@@ -122,3 +123,15 @@ def test_a_line_of_other_code_is_kept_beside_the_line_of_the_file():
         str(Place(file="car.toml", line=4, detail="plant.py, line 2"))
         == "car.toml, line 4 (plant.py, line 2)"
     )
+
+
+def test_notes_that_repeat_are_one_with_a_count():
+    same = ["the start is cold"] * 40
+    alike = [f"`m{k}` cannot be run here: no binary" for k in range(40)]
+    few = ["`a` follows", "`b` follows"]
+    assert merge_notes([*same, *alike, *few, "`a` leads"]) == [
+        "the start is cold (40 times)",
+        "`m0` cannot be run here: no binary (the same of 39 more: `m1`, `m2`, `m3` and 36 more)",
+        *few,
+        "`a` leads",
+    ]

@@ -213,7 +213,11 @@ void bind_report(nb::module_& module) {
         .def_ro("accepted", &StepCounts::accepted)
         .def_ro("rejected", &StepCounts::rejected)
         .def_ro("shortest", &StepCounts::shortest)
-        .def_ro("longest", &StepCounts::longest);
+        .def_ro("longest", &StepCounts::longest)
+        .def_ro("passed", &StepCounts::passed)
+        .def_ro("passed_at", &StepCounts::passed_at)
+        .def_ro("worst", &StepCounts::worst)
+        .def_ro("seen", &StepCounts::seen);
     nb::class_<BondFlow>(module, "BondFlow")
         .def_ro("energy", &BondFlow::energy)
         .def_ro("moved", &BondFlow::moved);

@@ -76,7 +76,7 @@ void bind_step_size_controller(nb::module_& module) {
             "__init__",
             [](StepSizeController* self, double tolerance, Estimate estimate, bool per_unit,
                std::array<double, 3> gains, std::int64_t quantum, std::int64_t largest, std::int64_t wanted,
-               bool rejects, double safety, double most, double least, double power) {
+               bool rejects, int passes, double safety, double most, double least, double power) {
                 new (self) StepSizeController{.tolerance = tolerance,
                                               .estimate = estimate,
                                               .per_unit = per_unit,
@@ -85,6 +85,7 @@ void bind_step_size_controller(nb::module_& module) {
                                               .largest = largest,
                                               .wanted = wanted,
                                               .rejects = rejects,
+                                              .passes = passes,
                                               .safety = safety,
                                               .most = most,
                                               .least = least,
@@ -92,7 +93,7 @@ void bind_step_size_controller(nb::module_& module) {
                                               .start = {}};
             },
             nb::kw_only(), "tolerance"_a, "estimate"_a, "per_unit"_a, "gains"_a, "quantum"_a, "largest"_a,
-            "wanted"_a, "rejects"_a, "safety"_a, "most"_a, "least"_a, "power"_a);
+            "wanted"_a, "rejects"_a, "passes"_a, "safety"_a, "most"_a, "least"_a, "power"_a);
 }
 
 void bind_loops(nb::module_& module) {

@@ -42,12 +42,14 @@ bool StepControl::adapt(AdaptOperation& operation) {
         if (!try_step(operation, start, span, ratio)) return false;
         while (ratio > 1.0 && (controller.rejects || controller.estimate == Estimate::orders)) {
             if (span <= controller.quantum) {
-                if (!controller.rejects) break;
-                return state_.fail({.kind = Failure::Kind::tolerance_not_met,
-                                    .child = 0,
-                                    .port = operation.number,
-                                    .tick = start,
-                                    .value = ratio});
+                if (!controller.may_pass())
+                    return state_.fail({.kind = Failure::Kind::tolerance_not_met,
+                                        .child = 0,
+                                        .port = operation.number,
+                                        .tick = start,
+                                        .value = ratio});
+                counts_.add_passed(start, ratio);
+                break;
             }
             if (controller.rejects) {
                 if (!level_.restore(controller.start)) return false;
@@ -57,7 +59,7 @@ bool StepControl::adapt(AdaptOperation& operation) {
             if (!try_step(operation, start, span, ratio)) return false;
         }
         if (controller.estimate == Estimate::orders && !make_step(operation, start, span)) return false;
-        counts_.add(span);
+        counts_.add(span, ratio);
         controller.accept(span, ratio, span == left);
         state_.now = start + span;
     }

@@ -30,6 +30,7 @@ std::int64_t StepSizeController::next(std::int64_t span, double ratio, bool acce
 }
 
 void StepSizeController::accept(std::int64_t span, double ratio, bool cut) {
+    in_a_row = ratio > 1.0 && span <= quantum ? in_a_row + 1 : 0;
     const std::int64_t following = next(span, ratio, true);
     wanted = cut && ratio <= 1.0 ? std::max(wanted, following) : following;
     earlier = before;
@@ -40,12 +41,14 @@ void StepSizeController::save(Snapshot& to) const {
     to.keep(wanted);
     to.keep(before);
     to.keep(earlier);
+    to.keep(in_a_row);
 }
 
 void StepSizeController::restore(Snapshot& from) {
     from.take(wanted);
     from.take(before);
     from.take(earlier);
+    from.take(in_a_row);
 }
 
 }  // namespace hocket

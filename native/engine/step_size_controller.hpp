@@ -21,11 +21,16 @@ struct StepSizeController {
                                 0.0};  // of the newest error, of the one before, of the one before that
     std::int64_t quantum = 1, largest = 1, wanted = 1;
     bool rejects = false;
+    int passes = 0;  // how many of the smallest steps in a row may have too large an error
     double safety = 0.9, most = 3.0, least = 0.2, power = 1.0;
     double before = 1.0, earlier = 1.0;
+    std::int64_t in_a_row = 0;  // of such steps
     std::int64_t scaled = -1;  // the span that the steps of the body are parts of
     Snapshot start;            // the level at the start of the step
 
+    bool may_pass() const {
+        return in_a_row < passes || (passes > 0 && estimate == Estimate::orders);
+    }
     std::int64_t next(std::int64_t span, double ratio, bool accepted) const;
     void accept(std::int64_t span, double ratio, bool cut);
     void save(Snapshot& to) const;
@@ -35,8 +40,17 @@ struct StepSizeController {
 // How many steps an adaptive level made, and how long they were.
 struct StepCounts {
     std::int64_t accepted = 0, rejected = 0, shortest = 0, longest = 0;
-    void add(std::int64_t span) {
+    std::int64_t passed = 0, passed_at = 0;  // smallest steps whose error stayed too large, the first of them
+    double worst = 0.0;                      // the largest error of these
+    double seen = 0.0;                       // of all that were accepted
+    void add_passed(std::int64_t start, double ratio) {
+        if (passed == 0) passed_at = start;
+        ++passed;
+        worst = std::max(worst, ratio);
+    }
+    void add(std::int64_t span, double ratio) {
         ++accepted;
+        seen = std::max(seen, ratio);
         shortest = shortest == 0 ? span : std::min(shortest, span);
         longest = std::max(longest, span);
     }

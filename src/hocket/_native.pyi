@@ -135,6 +135,7 @@ class StepSizeController:
         largest: int,
         wanted: int,
         rejects: bool,
+        passes: int,
         safety: float,
         most: float,
         least: float,
@@ -496,6 +497,14 @@ class StepCounts:
     def shortest(self) -> int: ...
     @property
     def longest(self) -> int: ...
+    @property
+    def passed(self) -> int: ...
+    @property
+    def passed_at(self) -> int: ...
+    @property
+    def worst(self) -> float: ...
+    @property
+    def seen(self) -> float: ...
 
 class BondFlow:
     @property

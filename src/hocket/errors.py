@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -186,6 +187,29 @@ def list_names(names: Iterable[str], most: int, quote: str = "`") -> str:
     known = list(names)
     shown = ", ".join(f"{quote}{name}{quote}" for name in known[:most])
     return shown + (f" and {len(known) - most} more" if len(known) > most else "")
+
+
+_SUBJECT = re.compile(r"`([^`]*)`")
+_ALIKE = 3
+"""Notes that differ in their subject only and are not merged yet."""
+
+
+def merge_notes(notes: Iterable[str]) -> list[str]:
+    """Return notes for people: identical ones, and many that differ in the name they begin with, are one."""
+    groups: dict[tuple[bool, str], list[str]] = {}
+    for note in notes:
+        subject = _SUBJECT.match(note)
+        rest = note[subject.end() :] if subject else note
+        groups.setdefault((subject is not None, rest), []).append(note)
+    merged: list[str] = []
+    for group in groups.values():
+        counts = Counter(group)
+        if len(counts) > _ALIKE:
+            names = [found[1] for found in map(_SUBJECT.match, counts) if found]
+            merged.append(f"{group[0]} (the same of {len(counts) - 1} more: {list_names(names[1:], 3)})")
+        else:
+            merged += [text if times == 1 else f"{text} ({times} times)" for text, times in counts.items()]
+    return merged
 
 
 def join_names(names: Sequence[str], quote: str = "`") -> str:

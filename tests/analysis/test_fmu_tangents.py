@@ -78,7 +78,10 @@ def assert_same(found, true, within=1e-6):
 
 @pytest.mark.parametrize("defines", CACHES, ids="+".join)
 @pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("values", [CURVED, STRAIGHT], ids=["curved", "straight"])
+@pytest.mark.parametrize(
+    "values",
+    [pytest.param(CURVED, id="curved"), pytest.param(STRAIGHT, id="straight", marks=pytest.mark.slow)],
+)
 def test_no_cache_makes_the_tangent_of_an_fmu_stale(version, defines, values, fmu):
     model = fmu("plant", version, defines, **values)
     leaf, found = tangent(model, {"u": 0.3, "w": -0.2})

@@ -538,3 +538,13 @@ def test_fmi_1_model_exchange_in_every_verb(here, tmp_path):
     assert re.search(r"0\.318 ", good("check", "oscillator.fmu"))  # 2 rad/s in Hz
     table = good("sweep", "oscillator.fmu", "--vary", "w=1,2", "--record", "x", "--csv", "table.csv")
     assert "w" in table
+
+
+def test_the_page_of_one_with_many_variables(here, tmp_path):
+    names = [f"p{k}" for k in range(450)]
+    build("lag", 2, folder=tmp_path / "many", variables={name: {"parameter": 1.0} for name in names})
+    page = good("show", "many/lag.fmu")
+    assert "p120 " in page
+    assert "p440 " not in page
+    assert re.search(r"and 25\d more: --all", page)
+    assert "p440 " in good("show", "many/lag.fmu", "--all")

@@ -144,7 +144,10 @@ def test_what_fails_says_why() -> None:
 def test_the_steps_of_step_control_are_counted() -> None:
     """Lines need far fewer than holds for the same tolerance."""
     made = hk.Composite(
-        spring_mass().scenario(None), "0.2 s", hk.Adaptive(tolerance=0.05, estimate="energy"), "hold"
+        spring_mass().scenario(None),
+        "0.2 s",
+        hk.Adaptive(tolerance=0.05, estimate="energy", per="unit"),
+        "hold",
     )
     found = bond_check(made, Fraction(0), Fraction(20), False)
     runs = [

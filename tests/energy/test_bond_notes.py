@@ -79,9 +79,8 @@ def test_step_control_by_energy_says_what_it_does_not_see() -> None:
 
 
 def test_and_what_it_cannot_meet() -> None:
-    made = pair(
-        hk.Bond("mass.f", "spring.v"), hk.BalanceCorrection(), hk.Adaptive(tolerance=0.01, estimate="energy")
-    )
+    way = hk.Adaptive(tolerance=0.01, estimate="energy", per="unit", on_jump="stop")
+    made = pair(hk.Bond("mass.f", "spring.v"), hk.BalanceCorrection(), way)
     assert any("the correction of `joint` hands on" in note for note in plan_tree(made).plan.all_notes())
     for engine in ENGINES:
         with pytest.raises(hk.ConvergenceError, match=r'BalanceCorrection.*estimate="defect"'):

@@ -18,7 +18,7 @@ def pairs(*units: str, **how: object) -> hk.Composite:
         models |= {f"s{k}": SPRING, f"m{k}": MASS}
         wired |= {f"m{k}.f": f"s{k}.f", f"s{k}.v": f"m{k}.v"}
         bonds[f"joint{k}"] = hk.Bond(f"m{k}.f", f"s{k}.v", unit)
-    control = hk.Adaptive(estimate="energy", **{"tolerance": 0.5, **how})
+    control = hk.Adaptive(estimate="energy", **{"tolerance": 0.5, "per": "unit", **how})
     return hk.Composite(hk.Scenario(models, wired, bonds=bonds), "0.2 s", control)
 
 

@@ -259,7 +259,7 @@ class Pen:
             self.features[f"{type(way.inner).__name__} again"] += 1
         if not inside and self.chance(0.3):
             self.features["step control"] += 1
-            way = Adaptive(way, 0.2, self.one("defect", "richardson", "energy"), first=1)
+            way = Adaptive(way, 0.2, self.one("defect", "richardson", "energy"), per="unit", first=1)
         return way
 
 

@@ -82,15 +82,15 @@ def test_earlier_errors_count_by_their_gains():
     a, b, c = 0.58, 0.21, 0.10
     for per_unit, degree, power in ((True, 0, 1), (True, 1, 2), (False, 0, 2), (False, 2, 4)):
         pace = controller((a, b, c), per_unit, degree)
-        pace.restore((512, 0.7, 0.4))
+        pace.restore((512, 0.7, 0.4, 3))
         expected = 0.9 ** (a - b + c) * 0.8 ** (-a / power) * 0.7 ** (b / power) * 0.4 ** (-c / power)
         assert pace.next_span(512, 0.8, accepted=True) == keep_leading_bits(int(512 * expected))
         assert pace.next_span(512, 1.3, accepted=False) == keep_leading_bits(
             int(512 * 0.9 * 1.3 ** (-1 / power))
         )
-        assert pace.state() == (512, 0.7, 0.4)
+        assert pace.state() == (512, 0.7, 0.4, 3)
         pace.begin()
-        assert pace.state() == (512, 1.0, 1.0)
+        assert pace.state() == (512, 1.0, 1.0, 0)
 
 
 @pytest.mark.parametrize(

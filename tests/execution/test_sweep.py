@@ -13,6 +13,7 @@ import pytest
 import hocket as hk
 from fmus.build import build
 from hocket.errors import FileError
+from hocket.execution import sweep_process
 from systems import FREE_LAG
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
@@ -270,6 +271,33 @@ def test_errors_of_processes_have_their_parts(tmp_path):
         )
         both.append((type(error), error.faults[0].what, error.faults[0].where, len(error.__notes__)))
     assert both[0] == both[1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"nonsense",
+        b"[]",
+        b"7",
+        b'{"kind": "attack"}',
+        b'{"kind": "share"}',
+        b'{"kind": "share", "share": "x"}',
+        b'{"kind": "log", "level": []}',
+        b'{"kind": "error", "name": "SimulatorError", "text": "", "faults": 3, "notes": []}',
+        b'{"kind": "error", "name": ["SystemExit"]}',
+        b'{"kind": ' * 10000,
+    ],
+)
+def test_answers_of_processes_are_not_believed(line):
+    with pytest.raises(ValueError, match=r"\w*"):
+        sweep_process._decode_answer(line)
+
+
+def test_errors_of_processes_are_of_known_kinds():
+    line = b'{"kind": "error", "name": "SystemExit", "text": "0", "faults": [], "notes": []}'
+    kind, error = sweep_process._decode_answer(line)
+    assert (kind, type(error), str(error)) == ("error", RuntimeError, "SystemExit: 0")
 
 
 HANGING = """

@@ -496,3 +496,11 @@ def test_no_damage_does_harm(tmp_path):
                 results.append(opens(root))
     assert len(results) >= 400
     assert 0 < sum(results) < len(results)
+
+
+def test_many_notes_of_one_kind_are_one(tmp_path):
+    elements = "".join(component(f"g{k}", "resources/first.fmu") for k in range(40))
+    notes = read_ssp(archive(tmp_path, ssd(system(elements)))).notes
+    told = [note for note in notes if "cannot be run here" in note]
+    assert len(told) == 1
+    assert told[0].endswith("(the same of 39 more: `g1`, `g2`, `g3` and 36 more)")

@@ -157,3 +157,8 @@ def test_a_step_that_does_not_suit_a_level_with_its_own_is_refused(tmp_path):
     experiment = gains(tmp_path, tree, RUN, binary=True)
     with pytest.raises(ScenarioError, match="the step 2 ms of `own` does not divide the step 5 ms around it"):
         run(experiment, step="5 ms")
+
+
+def test_a_longest_step_is_shortened_to_divide_the_run(tmp_path):
+    experiment = gains(tmp_path, system(GAIN, after=SOLVER.format("0.0015")), RUN)
+    assert (experiment.composite.step, experiment.stop) == (Fraction(1, 667), 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -35,7 +36,7 @@ from systems import ENGINES, lag
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_tolerance_that_no_step_meets(engine):
-    control = Adaptive(Jacobi(), 1e-6, quantum="1/64")
+    control = Adaptive(Jacobi(), 1e-6, quantum="1/64", on_jump="stop")
     jump = Scenario(
         {"jump": Table([0, 1, 1.001, 2], {"y": [0, 0, 1, 1]}), "a": lag(1.0, 1.0, 0.0)}, {"a.u": "jump.y"}
     )
@@ -46,6 +47,53 @@ def test_a_tolerance_that_no_step_meets(engine):
     assert "step from t = 1.0 s" in text
     assert "an error of 1e-06" in text
     assert "a larger tolerance, or a smaller `quantum`" in text
+    assert 'on_jump = "pass"' in text
+
+
+def jumping(control, times=(1,), step=1, rise=1e-9):
+    """A lag behind a source that is 0, then 1, then 0 ...: x = 1 - exp(1 - t) behind the first jump."""
+    table, y = [0.0], [0.0]
+    for number, t in enumerate(times):
+        table += [t, t + rise]
+        y += [number % 2, (number + 1) % 2]
+    source = Table([*table, 4], {"y": [*y, y[-1]]})
+    return Composite(Scenario({"jump": source, "a": lag(1.0, 1.0, 0.0)}, {"a.u": "jump.y"}), step, control)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_jump_is_passed_and_noted(engine):
+    control = Adaptive(Jacobi(), 1e-4, quantum="1/16384")
+    run = hocket.run(jumping(control), 4, engine=engine)
+    assert run.final("a.y") == pytest.approx(1 - math.exp(-3), abs=3e-4)
+    counted = run.info["counts"]["adapted"][""]
+    assert 1 <= counted["passed"] <= 4
+    assert abs(counted["passed_at"] - 1) <= 2 / 16384
+    (note,) = [note for note in run.info["notes"] if "on_jump" in note]
+    assert f"at t = {counted['passed_at']!r} s" in note
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_several_jumps_are_passed_one_after_the_other(engine):
+    run = hocket.run(
+        jumping(Adaptive(Jacobi(), 1e-3, quantum="1/4096"), (1, 1.7, 2.2), 0.25), 4, engine=engine
+    )
+    exact = (1 - math.exp(-0.7)) * math.exp(-2.3) + 1 - math.exp(-1.8)
+    assert run.final("a.y") == pytest.approx(exact, abs=3e-3)
+    assert run.info["counts"]["adapted"][""]["passed"] >= 3
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_error_that_stays_is_not_a_jump(engine):
+    """Oscillators that no smallest step follows: the run ends, whatever is done at jumps."""
+    with pytest.raises(ConvergenceError, match="the smallest step"):
+        hocket.run(Composite(PAIR, 1, Adaptive(Jacobi(), 1e-9, quantum="1/64")), 2, engine=engine)
+
+
+def test_both_engines_pass_jumps_with_the_same_bits():
+    control = Adaptive(Jacobi(), 1e-4, quantum="1/16384")
+    one, other = (hocket.run(jumping(control, (1, 2.5)), 4, engine=engine) for engine in ENGINES)
+    assert one["a.y"].values.tolist() == other["a.y"].values.tolist()
+    assert one.info["counts"]["adapted"] == other.info["counts"]["adapted"]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from hocket.plan import (
     Try,
 )
 from hocket.plan.plan import Note, NoteKind
+from hocket.plan.verify.verifier import verify_start
 from hocket.plan.verify.violations import KINDS
 from hocket.planning.planner import plan_tree
 from plan.levels import (
@@ -48,6 +49,7 @@ from plan.levels import (
     plan,
     turn,
 )  # fmt: skip
+from systems import LAG_AT_REST
 
 WRONG = [  # the kind, the level, the plan, where it is found, what is said
     ("unknown simulator", RING, plan(*A, *B, Feed("bb"), Record()), "step 7: feed bb",
@@ -240,7 +242,7 @@ ELSEWHERE = {
     "reactive input",
     "delayed input",
 }
-"""Kinds with a test of their own below."""
+"""Kinds with a test of their own, below or in `test_single_ports`."""
 TOGETHER = {"ends apart": "too little", "repeat without save": "restore without save"}
 """What goes with another fault, which is found first."""
 
@@ -312,6 +314,9 @@ def test_a_start_that_knows_every_output_is_sound():
     for level in (RING, CHAIN, LOOP, FIXED, STUCK):
         made = plan_tree(Composite(level, 1)).plan
         assert found(made, level) == []
+    for nested in (NESTED, Scenario({"deep": Composite(LOOP, 1), "a": LAG_AT_REST}, {"a.u": "deep.a.y"})):
+        tree = plan_tree(Composite(nested, F(2)))
+        assert verify_start(tree.plan.start, tree.leaves.wiring) == []
     first = Read("a"), Feed("b"), Read("b")
     assert found(plan(*A, *B, Record(), start=first), CHAIN) == []
     assert found(plan(*A, *B, Record(), start=[Solve(BOTH, ("a.y", "b.y"))]), LOOP) == []

@@ -15,7 +15,13 @@ import pytest
 
 from hocket.errors import FileError
 from hocket.simulators.fmu import archive
-from hocket.simulators.fmu.archive import Limits, cache_folder, extract_archive, unpack_archive
+from hocket.simulators.fmu.archive import (
+    Limits,
+    cache_folder,
+    doubled_files_note,
+    extract_archive,
+    unpack_archive,
+)
 
 XML = b"<fmiModelDescription/>"
 
@@ -234,6 +240,19 @@ def test_two_files_of_one_name(tmp_path):
     with zipfile.ZipFile(path, "a") as zipped, pytest.warns(UserWarning, match="Duplicate name"):
         zipped.writestr("modelDescription.xml", b"<other/>")
     assert refusal(path).what == "the archive holds two files named `modelDescription.xml`"
+
+
+def test_two_files_of_one_name_that_are_the_same_are_taken_with_a_note(tmp_path):
+    path = fmu(tmp_path, {"resources/a.txt": b"same"})
+    with zipfile.ZipFile(path, "a") as zipped, pytest.warns(UserWarning, match="Duplicate name"):
+        zipped.writestr("resources/a.txt", b"same", zipfile.ZIP_STORED)
+    assert (unpack_archive(path) / "resources" / "a.txt").read_bytes() == b"same"
+    assert (
+        doubled_files_note(path) == "the archive holds `resources/a.txt` more than once, each time the same"
+    )
+    with zipfile.ZipFile(path, "a") as zipped, pytest.warns(UserWarning, match="Duplicate name"):
+        zipped.writestr("resources/a.txt", b"emas")
+    assert refusal(path).what == "the archive holds two files named `resources/a.txt`"
 
 
 def test_backslashes_of_windows_tools(tmp_path):

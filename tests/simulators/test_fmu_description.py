@@ -10,7 +10,7 @@ import pytest
 from fmus.build import build
 from hocket.errors import FileError, ScenarioError
 from hocket.model.units import conversion
-from hocket.simulators.fmu import binaries
+from hocket.simulators.fmu import binaries, description
 from hocket.simulators.fmu.binaries import exported_names, find_binary
 from hocket.simulators.fmu.description import read_description
 from hocket.simulators.fmu.ports import layout_ports
@@ -338,6 +338,22 @@ def test_a_draft_version(tmp_path):
         read_description(folder(tmp_path, written(3).replace('"3.0"', '"3.0-beta.2"')))
     assert caught.value.faults[0].expected == "1.0, 2.0 or 3.0"
     assert caught.value.faults[0].hint == "a draft of the standard: export the FMU anew"
+
+
+def test_xml_without_bottom(tmp_path):
+    """Three million levels would end the process that frees them."""
+    depth = 200_000
+    xml = written(2, more="<a>" * depth + "</a>" * depth)
+    assert refusals(tmp_path, xml) == ["it cannot be read: its elements are more than 100 levels deep"]
+
+
+def test_a_large_description_is_not_compared_with_the_schema(tmp_path, monkeypatch):
+    rows = "".join(scalar(f"v{k}", k, causality="input") for k in range(30))
+    assert not one(tmp_path, 2, rows).problems
+    monkeypatch.setattr(description, "VALIDATED", 20)
+    found = one(tmp_path, 2, rows)
+    assert found.problems == ("it has 30 variables, and is not compared with the schema of FMI",)
+    assert len(found.variables) == 30
 
 
 def test_no_version(tmp_path):

@@ -81,6 +81,12 @@ def is_fmu(file: Path) -> bool:
     return (file.suffix.lower() == ".fmu" and file.exists()) or (file / DESCRIPTION).is_file()
 
 
+_ROWS = 200
+"""Variables of one causality that are listed unless all are asked for."""
+_NAMES = 12
+"""Inputs that are listed beside an output."""
+
+
 def fmu_page(file: Path, everything: bool, build: bool = False) -> Iterator[RenderableType]:
     """Yield what there is to know of an FMU, locals too if everything is asked for; `build` compiles it."""
     folder = unpack_archive(file.absolute())
@@ -103,7 +109,10 @@ def fmu_page(file: Path, everything: bool, build: bool = False) -> Iterator[Rend
     for title, causalities in _GROUPS:
         chosen = [variable for variable in description.variables if variable.causality in causalities]
         if everything or title != "locals":
-            yield from titled_table(title, _variable_rows(chosen, fmu), None)
+            shown = chosen if everything else chosen[:_ROWS]
+            yield from titled_table(title, _variable_rows(shown, fmu), None)
+            if len(shown) < len(chosen):
+                yield f"and {len(chosen) - len(shown):,} more: --all"
     notes = fmu.notes if fmu else description.problems
     yield from ("" for _ in notes[:1])
     yield from (Text(f"note: {note}", "yellow") for note in notes)
@@ -228,7 +237,7 @@ def _variable_rows(variables: Iterable[FmuVariable], fmu: Fmu | None) -> list[di
             "unit": variable.unit,
             "start": _format_start_value(variable.start),
             "range": _variable_range(variable),
-            "direct feedthrough of": ", ".join(through.get(variable.name, ()))
+            "direct feedthrough of": list_names(through.get(variable.name, ()), _NAMES, quote="")
             if variable.causality == "output"
             else "",
             "about": variable.about,

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from hocket.analysis.measure import Measure, verdict_lines, worst_outcome
-from hocket.errors import HocketError
+from hocket.errors import HocketError, merge_notes
 from hocket.model.clock import Duration, seconds
 from hocket.model.units import Share
 
@@ -285,7 +285,7 @@ def print_notes(notes: Iterable[str]) -> None:
     """Print what was noted on the way."""
     from rich.text import Text
 
-    print_out(*(Text(f"note: {note}", "yellow") for note in notes))
+    print_out(*(Text(f"note: {note}", "yellow") for note in merge_notes(notes)))
 
 
 def format_cell(value: object) -> str:

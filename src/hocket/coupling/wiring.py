@@ -70,6 +70,25 @@ class Drive(NamedTuple):
     offset: float = 0.0
 
 
+def controlled_drives(wiring: Wiring) -> list[Drive]:
+    """Return the drives inside a level whose error step control sees.
+
+    No step is short enough for outputs that jump. Some tools declare all they put out as discrete: where
+    nothing else drives, reals that are not sampled count as continuous.
+    """
+    inner = [
+        drive for drives in wiring.drives for drive in drives if drive is not None and drive.child != OWN
+    ]
+    ports = [wiring.models[drive.child].outputs[drive.port] for drive in inner]
+    moving = [drive for drive, port in zip(inner, ports, strict=True) if not port.discrete]
+    declared = [
+        drive
+        for drive, port in zip(inner, ports, strict=True)
+        if port.type == "real" and not isinstance(drive.extrapolation, Latch)
+    ]
+    return moving or declared
+
+
 class TextDrive(NamedTuple):
     """A text (string or binary) handed on as it is: beside the numbers, held, within one level."""
 
@@ -313,7 +332,11 @@ class _Names:
         gain, offset = connection.gain * gain, connection.gain * offset + connection.offset
         gone = describe_loss(output.type, entry.type, gain, offset)
         if gone:
-            raise ScenarioError(f"`{connection.source}` is {A[output.type]}, {gone}", where, A[entry.type])
+            alone = source[0] != OWN and output.type == "real" and not self.ends(source[0])[False]
+            hint = f'of a table or CSV: types = {{ {output.name} = "{entry.type}" }}' if alone else ""
+            raise ScenarioError(
+                f"`{connection.source}` is {A[output.type]}, {gone}", where, A[entry.type], hint
+            )
         chosen: Any = connection.extrapolation
         if isinstance(chosen, str):
             try:

@@ -29,7 +29,7 @@ from hocket.engine.reference.engine import InterpreterEngine
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import StepCounts
 from hocket.engine.selection import ConstraintDrift, RecordedTable, TableChoice, bind_tables, keep_start_rows
-from hocket.errors import EndRequestError, HocketError
+from hocket.errors import EndRequestError, HocketError, merge_notes
 from hocket.files.run_folder import FACTS, Run, RunFolder, Status
 from hocket.files.toml import dumps
 from hocket.model.clock import Clock
@@ -197,7 +197,8 @@ class Execution:
                 self.engine = InterpreterEngine(self.level, self.recorded)
             else:
                 self.engine = NativeEngine(self.level, self.recorded, threads)
-        self.notes = [*job.experiment.notes, *job.design.plan.all_notes(), *_contact_notes(job.design)]
+        plan_notes = job.design.plan.all_notes()
+        self.notes = merge_notes([*job.experiment.notes, *plan_notes, *_fmu_notes(job.design)])
         tables = [entry.table for entry in self.recorded]
         self.recorder.open(tables)
         self.output.begin(
@@ -274,6 +275,9 @@ class Execution:
             "messages": self.engine.messages(),
         }
         counts |= {name: each for name, each in more.items() if each}
+        if told := list(self._step_control_notes()):
+            self.notes = [*self.notes, *told]
+            self.output.add({"notes": self.notes})
         if kept := self.drift.notes():
             self.notes = [*self.notes, *kept]
             self.output.add({"notes": self.notes, **self.drift.facts()})
@@ -328,7 +332,29 @@ class Execution:
     def _in_seconds(self, steps: StepCounts) -> dict[str, float]:
         """Return the steps of an adaptive level, those that are counted in ticks in seconds."""
         span = self.job.clock.span
-        return asdict(steps) | {"shortest": span(steps.shortest), "longest": span(steps.longest)}
+        found = asdict(steps) | {"shortest": span(steps.shortest), "longest": span(steps.longest)}
+        if not steps.passed:
+            return {key: found[key] for key in ("accepted", "rejected", "shortest", "longest")}
+        return found | {"passed_at": self.job.clock.time(steps.passed_at)}
+
+    def _step_control_notes(self) -> Iterator[str]:
+        """Yield where step control saw nothing, or passed what no step was short enough for."""
+        assert self.engine is not None
+        for path, each in self.engine.steps().items():
+            where = f"`{path}`: " if path else ""
+            if each.accepted > 1 and not each.seen:
+                yield (
+                    f"{where}the estimated error was zero in each of {each.accepted} steps: nothing moves, or"
+                    " step control is blind to what does"
+                )
+            if each.passed:
+                t = self.job.clock.time(each.passed_at)
+                times = f"{each.passed} of the smallest steps" if each.passed > 1 else "a smallest step"
+                yield (
+                    f"{where}no step was short enough for the tolerance at t = {t!r} s: step control passed"
+                    f" {times} with an error of up to {each.worst:.2g} tolerances, as at a jump;"
+                    ' on_jump = "stop" ends the run there'
+                )
 
     def fail(self, error: BaseException, named: bool) -> None:
         """Write the rows that wait and why it ended; what goes wrong here must not hide the error itself."""
@@ -416,12 +442,12 @@ def _take_turns(design: PlanTree) -> AbstractContextManager[Any]:
     return _TURN if shared else nullcontext()
 
 
-def _contact_notes(design: PlanTree) -> Iterator[str]:
-    """Yield which FMUs stay isolated for what they did in their first contact."""
+def _fmu_notes(design: PlanTree) -> Iterator[str]:
+    """Yield which FMUs stay isolated for what they did in their first contact, or have odd archives."""
     leaves = design.leaves.wiring
     for name, model in zip(leaves.names, leaves.models, strict=True):
-        if isinstance(model, Fmu) and model.contact_note:
-            yield f"`{name}`: {model.contact_note}"
+        if isinstance(model, Fmu):
+            yield from (f"`{name}`: {told}" for told in (model.contact_note, model.archive_note) if told)
 
 
 def _scenario_text(experiment: Experiment) -> str:

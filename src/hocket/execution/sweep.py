@@ -120,7 +120,7 @@ def _pack(experiment: Experiment, options: Mapping[str, Any], processes: bool | 
         fmu.make_contact()  # once, before many do
     if processes is False or (processes is None and not fmus):
         return None
-    packed = pack_experiment(experiment, options)
+    packed = pack_experiment(experiment, options) if os.name == "posix" else None
     if packed is None and processes:
         what = "the scenario cannot be sent to other processes: it holds what has no name there"
         hint = "what it is made of in a file of its own, or processes=False"

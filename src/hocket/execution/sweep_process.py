@@ -8,7 +8,6 @@ What comes back is plain data (a line of JSON each), never a pickle: FMUs run in
 
 from __future__ import annotations
 
-import builtins
 import json
 import logging
 import os
@@ -105,21 +104,23 @@ class SweepProcess:
 
     def _handle(self, line: bytes, update: Callable[[float], None]) -> bool:
         """Handle an answer; return whether the run is over. Raises the error of a run."""
-        answer = json.loads(line)
-        match answer["kind"]:
+        try:
+            kind, told = _decode_answer(line)
+        except ValueError:
+            if self._process is not None:
+                self._process.kill()
+            return False  # that the process is gone is read next
+        match kind:
             case "share":
-                update(float(answer["share"]))
+                update(told)
             case "log":
-                name, text = str(answer["name"]), str(answer["text"])
-                extra = {"instance": name, "category": str(answer["category"])}
-                LOGGER.log(int(answer["level"]), "%s: %s", name, text, extra=extra)
+                level, name, text, category = told
+                LOGGER.log(level, "%s: %s", name, text, extra={"instance": name, "category": category})
             case "warning":
-                warnings.warn(str(answer["text"]), RuntimeWarning, stacklevel=2)
-            case "done":
-                return True
+                warnings.warn(told, RuntimeWarning, stacklevel=2)
             case "error":
-                raise _decode_error(answer)
-        return False
+                raise told
+        return kind == "done"
 
     def close(self) -> None:
         """End the process."""
@@ -183,17 +184,47 @@ def _describe_end(task: RunTask, code: int) -> SimulatorError:
     return SimulatorError(f"its process ended: {words or how}", where)
 
 
+def _decode_answer(line: bytes) -> tuple[str, Any]:
+    """Return the kind of an answer and what it tells; raises ValueError for what is not one."""
+    try:
+        answer = json.loads(line)
+        match answer["kind"]:
+            case "share":
+                return "share", float(answer["share"])
+            case "log":
+                return "log", (
+                    int(answer["level"]),
+                    *(str(answer[key]) for key in ("name", "text", "category")),
+                )
+            case "warning":
+                return "warning", str(answer["text"])
+            case "error":
+                return "error", _decode_error(answer)
+            case "done":
+                return "done", None
+    except (KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        raise ValueError(str(error)) from None
+    raise ValueError(f"{answer['kind']!r:.40} is not an answer")
+
+
+_ERRORS: Mapping[str, type[Exception]] = {
+    each.__name__: each
+    for each in (*vars(errors).values(), TypeError, ValueError, RuntimeError, MemoryError)
+    if isinstance(each, type) and issubclass(each, Exception)
+}
+"""What a run may raise; anything else is told as a RuntimeError."""
+
+
 def _decode_error(answer: Mapping[str, Any]) -> Exception:
     """Return the error that a run has told of."""
     name, text = str(answer["name"]), str(answer["text"])
-    own = vars(errors).get(name)
-    error: Exception
-    if isinstance(own, type) and issubclass(own, HocketError):
-        error = own([Fault(*map(str, parts)) for parts in answer["faults"]])
+    known = _ERRORS.get(name)
+    if known is None:
+        error: Exception = RuntimeError(f"{name}: {text}")
+    elif issubclass(known, HocketError):
+        error = known([Fault(*map(str, parts)) for parts in answer["faults"]])
     else:
-        common = vars(builtins).get(name)
-        known = isinstance(common, type) and issubclass(common, Exception)
-        error = common(text) if known and common else RuntimeError(f"{name}: {text}")
+        error = known(text)
     for note in answer["notes"]:
         error.add_note(str(note))
     return error

@@ -32,6 +32,9 @@ from hocket.plan.plan import Note, NoteKind
 Controller: TypeAlias = Literal["I", "PI", "PID"]
 Per: TypeAlias = Literal["unit", "step"]
 PER: tuple[str, ...] = get_args(Per)
+OnJump: TypeAlias = Literal["pass", "stop"]
+PASSES = 16
+"""The smallest steps in a row that may have too large an error: after a jump extrapolations err for some."""
 GAINS: dict[str, tuple[float, float, float]] = {
     "I": (1.0, 0.0, 0.0),
     "PI": (0.7, 0.4, 0.0),
@@ -50,17 +53,22 @@ class Adaptive(WrappingOrchestrator):
     in the step, in sum and in their unit (Sadjina 2017); "richardson", against two half steps, of outputs:
     what hides in states and shows later is missed (a force seen as a position). The error counts `per` "unit"
     of time or per "step". Steps are multiples of `quantum`, a part of the level's step such as "1/1024", and
-    begin with `first` of it. `rejects`: whether steps are taken back (None: where all can).
+    begin with `first` of it. `rejects`: whether steps are taken back (None: where all can). `on_jump`: an
+    error that the smallest step does not meet is passed and noted, unless it stays; "stop": ends the run.
     """
 
     inner: Annotated[Orchestrator, "the algorithm of one step"] = Jacobi()  # noqa: RUF009 - it is frozen
     tolerance: Annotated[float, "the error that is allowed"] = 1e-4
     estimate: Annotated[Estimate, "how the error is found"] = "defect"
     controller: Annotated[Controller, "how the next step follows from the errors"] = "PI"
-    per: Annotated[Per, "whether the error counts per second or per step"] = "unit"
+    per: Annotated[
+        Per | None,
+        "whether the error counts per second or per step; left out: energy per step, others per second",
+    ] = None
     quantum: Annotated[Fraction, "steps are multiples of this part of the level's step"] = Fraction(1, 2**20)
     first: Annotated[Fraction, "the part of the level's step that a run begins with"] = Fraction(1, 64)
     rejects: Annotated[bool | None, "whether steps are taken back; left out: where all can"] = None
+    on_jump: Annotated[OnJump, "what is done where no step is short enough"] = "pass"
     adaptive = True
 
     def __post_init__(self) -> None:
@@ -78,7 +86,9 @@ class Adaptive(WrappingOrchestrator):
             yield Fault("a step control of a step control", "inner", "the algorithm of one step")
         yield from choice_faults("estimate", self.estimate, get_args(Estimate))
         yield from choice_faults("controller", self.controller, tuple(GAINS))
-        yield from choice_faults("per", self.per, PER)
+        if self.per is not None:
+            yield from choice_faults("per", self.per, PER)
+        yield from choice_faults("on_jump", self.on_jump, get_args(OnJump))
         if self.rejects is not None and not is_flag(self.rejects):
             yield Fault(f"`rejects` cannot be {self.rejects!r:.60}", "rejects", "True, False or None")
         elif self.rejects and self.estimate == "orders":
@@ -107,6 +117,15 @@ class Adaptive(WrappingOrchestrator):
             yield Fault(f"a first step of {told} of the level's", "first", expected)
 
     @property
+    def _is_per_unit(self) -> bool:
+        """Whether the error is that of a second of steps.
+
+        A given number of steps gains least where each gains the same (theory, section 8.1), so energy counts
+        per step.
+        """
+        return self.per == "unit" if self.per is not None else self.estimate != "energy"
+
+    @property
     def traits(self) -> OrchestratorTraits:
         """The steps of the one inside, of any length."""
         return self._describe("", adaptive=True, first=self.first)
@@ -132,8 +151,10 @@ class Adaptive(WrappingOrchestrator):
         made: Plan = self.inner.plan(scenario)
         stuck = [name for name, model in scenario.models.items() if not model.capabilities.rollback]
         rejects = self._may_reject(scenario, stuck)
-        how = self.estimate, self.per == "unit", GAINS[self.controller]
-        control = Control(self.tolerance, *how, self.quantum, self.first, Fraction(1), rejects, unit=unit)
+        how = self.estimate, self._is_per_unit, GAINS[self.controller]
+        passes = PASSES if self.on_jump == "pass" else 0
+        steps = self.quantum, self.first, Fraction(1)
+        control = Control(self.tolerance, *how, *steps, rejects, unit=unit, passes=passes)
         notes = list(made.notes)
         if stuck and not rejects and self.estimate != "orders":
             text = f"`{stuck[0]}` cannot roll back: a step with too large an error stays, the next is shorter"
@@ -150,7 +171,7 @@ class Adaptive(WrappingOrchestrator):
         if len(units) > 1:
             what = f'estimate="energy" adds up what bonds gain, and they count in `{"`, `".join(units)}`'
             raise ScenarioError(what, "orchestrator", "one `unit` for all bonds of the level", hint)
-        return units[0] if self.per == "unit" else energy_unit(units[0])
+        return units[0] if self._is_per_unit else energy_unit(units[0])
 
     def _may_reject(self, scenario: Scenario, stuck: list[str]) -> bool:
         if self.estimate == "orders":

@@ -47,6 +47,8 @@ class Control:
     """How much shorter."""
     unit: str = ""
     """Of the tolerance; empty: it is relative."""
+    passes: int = 0
+    """How many of the smallest steps in a row may have too large an error: a jump that no step resolves."""
 
     def __post_init__(self) -> None:
         if self.estimate == "richardson" and not self.rejects:

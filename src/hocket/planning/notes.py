@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from math import copysign
 
 from hocket.coupling.power_accounts import SELF_KEPT, Account, WiredBond
+from hocket.coupling.wiring import controlled_drives
 from hocket.model.extrapolators import BalanceCorrection
 from hocket.model.protocols import Model
 from hocket.model.units import conversion, product_factor
@@ -33,6 +34,7 @@ def tree_notes(root: PlanTree, leaves: Leaves) -> Iterator[Note]:
         (NoteKind.EMULATION, emulation_notes(leaves)),
         (NoteKind.BOND, sign_notes(root)),
         (NoteKind.STEP_CONTROL, energy_control_notes(root)),
+        (NoteKind.STEP_CONTROL, blind_control_notes(root)),
     ):
         yield from (Note(text, kind) for text in texts)
 
@@ -146,6 +148,26 @@ def energy_control_notes(root: PlanTree) -> Iterator[str]:
                     f"the correction of {name} hands on what the last step missed, however short the next "
                     "one is: step control by energy may find none short enough"
                 )
+
+
+def blind_control_notes(root: PlanTree) -> Iterator[str]:
+    """Yield levels whose step control sees no output, or only such as are declared discrete."""
+    for level in root.levels():
+        controls = [each.control for _, each in walk(level.plan.step) if isinstance(each, Adapt)]
+        if not any(control.estimate != "energy" for control in controls):
+            continue
+        name = f"of `{level.path}` " if level.path else ""
+        seen = controlled_drives(level.wiring)
+        if not seen:
+            yield (
+                f"the step control {name}sees no output: none that is continuous drives another, and steps "
+                "grow to the longest"
+            )
+        elif all(level.wiring.models[drive.child].outputs[drive.port].discrete for drive in seen):
+            yield (
+                f"the step control {name}takes reals as continuous that are declared discrete: no other "
+                "output drives one"
+            )
 
 
 def _is_corrected(level: PlanTree, account: Account) -> bool:

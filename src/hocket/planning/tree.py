@@ -87,10 +87,8 @@ def verify_tree(root: PlanTree) -> None:
 
 def _plan_faults(root: PlanTree) -> Iterator[Fault]:
     """Yield what the verifier finds in the plans of all levels that have one."""
-    from hocket.plan.verify.verifier import verify_plan, verify_start
+    from hocket.plan.verify.verifier import verify_plan
 
-    for fault in verify_start(root.plan.start, root.leaves.wiring) if root.plan.start else ():
-        yield replace(fault, place=Place("", "orchestrator", detail=fault.where))
     for level in root.levels():
         if level.plan.step:
             plan = replace(level.plan, start=())

@@ -10,15 +10,23 @@ import csv
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from hocket.errors import FileError, Place, ScenarioError, SimulatorError, raise_faults, suggest_nearest
+from hocket.errors import (
+    Fault,
+    FileError,
+    Place,
+    ScenarioError,
+    SimulatorError,
+    raise_faults,
+    suggest_nearest,
+)
 from hocket.model.arguments import as_path, choice_faults, expect, set_fields
-from hocket.model.ports import Port, PortLike, parse_ports
+from hocket.model.ports import Port, PortLike, PortType, parse_ports
 from hocket.model.protocols import Array, Capabilities, Simulator
 from hocket.model.units import conversion
 from hocket.simulators.methods import to_floats
@@ -34,7 +42,9 @@ class Table(Recipe):
 
     `columns` may be rows and columns of numbers too, with `outputs` to name the columns. A time that is
     repeated is a jump: the later value holds from that time on. Before the first and after the last time
-    the end values hold, unless `outside` is "error".
+    the end values hold, unless `outside` is "error". `types` says which columns are not reals, as
+    {"gear": "integer"}: they drive inputs of that type, and are held whatever the interpolation; columns of
+    truths are boolean.
     """
 
     times: Array
@@ -53,23 +63,31 @@ class Table(Recipe):
         interpolation: Interpolation = "linear",
         outputs: Iterable[PortLike] | None = None,
         outside: Outside = "hold",
+        types: Mapping[str, PortType] | None = None,
     ):
         _check_options(interpolation, outside)
         if isinstance(columns, Mapping):
             names: Iterable[PortLike] = columns if outputs is None else outputs
             body = list(columns.values())
+            truths = [_are_truths(column) for column in body]
+            body = [
+                list(map(float, column)) if true else column
+                for column, true in zip(body, truths, strict=True)
+            ]
         elif outputs is None:
             what = "the columns of a `Table` have no names"
             raise ScenarioError(what, expected='outputs=["force [N]", ...]')
         else:
-            names, body = outputs, columns  # type: ignore[assignment]
+            names, body, truths = outputs, columns, []  # type: ignore[assignment]
         try:
             times, values = to_floats(t), to_floats(body)
         except (TypeError, ValueError):
             what = "a `Table` has columns of unequal length, or an entry that is not a number"
             raise ScenarioError(what) from None
         values = values.T if isinstance(columns, Mapping) else values
-        written = with_feedthrough(parse_ports(names), (), {}, "`Table`")
+        ports = parse_ports(names)
+        found = {port.name: "boolean" for port, true in zip(ports, truths, strict=False) if true}
+        written = with_feedthrough(_typed_ports(ports, {**found, **(types or {})}), (), {}, "`Table`")
         if times.ndim != 1 or not len(times) or values.shape != (len(times), len(written)):
             what = f"a `Table` has {times.size} times, and values of shape {values.shape}"
             expected = f"one row per time, and a column for each of {len(written)} outputs"
@@ -81,13 +99,19 @@ class Table(Recipe):
             row = int(backwards[0]) + 1
             what = f"the times of a `Table` decrease: {times[row]:g} s after {times[row - 1]:g} s"
             raise ScenarioError(what, f"row {row}, counted from 0", "times in order; equal times are a jump")
+        for number, port in enumerate(written):
+            misfits = [value for value in values[:, number].tolist() if not _suits(value, port)]
+            if misfits:
+                what = f"the column `{port.name}` of a `Table` has the value {misfits[0]:g}"
+                raise ScenarioError(what, expected=_EXPECTED[port.type])
         for array in (times, values):
             array.setflags(write=False)
         options = {"interpolation": interpolation, "outside": outside}
         set_fields(self, times=times, values=values, outputs=written, **options)
 
     def open(self) -> Simulator:
-        return _TableSource(self.times.tolist(), self.values.tolist(), self.interpolation, self.outside)
+        held = [port.discrete for port in self.outputs]
+        return _TableSource(self.times.tolist(), self.values.tolist(), self.interpolation, self.outside, held)
 
 
 @dataclass(frozen=True, init=False)
@@ -96,7 +120,8 @@ class Csv:
 
     `time` names the column of times, in seconds unless its header has another unit. `columns` lists the
     columns to put out, or maps ports to them: `{"speed [m/s]": "wheel speed"}`; None: all. The header is read
-    here, the rows when a simulator is opened. Paths start in `folder`.
+    here, the rows when a simulator is opened. Paths start in `folder`. `types` are those of a `Table`, by
+    port; a boolean column may be written `true` and `false`.
     """
 
     path: str
@@ -116,6 +141,7 @@ class Csv:
         columns: Iterable[str] | Mapping[str, str] | None = None,
         interpolation: Interpolation = "linear",
         outside: Outside = "hold",
+        types: Mapping[str, PortType] | None = None,
         *,
         folder: str | Path = "",
     ):
@@ -133,8 +159,9 @@ class Csv:
         for written, text in columns.items() if isinstance(columns, Mapping) else ((c, c) for c in columns):
             number = self._column(header, text)
             chosen.append((self._port(header[number] if written == text else written), number))
-        with_feedthrough(tuple(port for port, _ in chosen), (), {}, str(self.file))
-        set_fields(self, columns=tuple(chosen))
+        ports = _typed_ports(tuple(port for port, _ in chosen), types or {})
+        with_feedthrough(ports, (), {}, str(self.file))
+        set_fields(self, columns=tuple(zip(ports, (number for _, number in chosen), strict=True)))
 
     @property
     def file(self) -> Path:
@@ -157,8 +184,8 @@ class Csv:
         for line, fields in lines:
             if len(fields) != len(header):
                 raise self._error(f"{len(fields)} fields", line, f"{len(header)}, as in the header")
-            moment, *row = (self._number(fields[number], header[number], line) for number in (clock, *wanted))
-            moment /= per_second
+            moment = self._number(fields[clock], header[clock], line) / per_second
+            row = [self._value(fields[number], header[number], line, port) for port, number in self.columns]
             if times and moment < times[-1]:
                 what = f"the time decreases: {moment:.9g} s after {times[-1]:.9g} s"
                 raise self._error(what, line, "times in order; equal times are a jump")
@@ -166,7 +193,8 @@ class Csv:
             rows.append(row)
         if not times:
             raise FileError("there are no rows beneath the header", str(self.file))
-        return _TableSource(times, rows, self.interpolation, self.outside)
+        held = [port.discrete for port in self.outputs]
+        return _TableSource(times, rows, self.interpolation, self.outside, held)
 
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the lines that are not empty, with their numbers; the header first."""
@@ -218,6 +246,15 @@ class Csv:
         whole = round(1.0 / gain)
         return float(whole) if abs(whole * gain - 1.0) < 1e-12 else 1.0 / gain
 
+    def _value(self, text: str, header: str, line: int, port: Port) -> float:
+        if port.type == "boolean" and text.lower() in _TRUTHS:
+            return float(_TRUTHS.index(text.lower()))
+        value = self._number(text, header, line)
+        if not _suits(value, port):
+            what = f"`{text}` in column `{header}` is not of the type {port.type}"
+            raise self._error(what, line, _EXPECTED[port.type])
+        return value
+
     def _number(self, text: str, header: str, line: int) -> float:
         try:
             value = float(text)
@@ -234,6 +271,42 @@ _ANOTHER_RATE = (
     "if hocket wrote the file, this port has another rate than its neighbours and no sample at this time: "
     "export ports of one rate to a file of their own"
 )
+
+
+_TRUTHS = ("false", "true")
+_EXPECTED = {
+    "integer": "whole numbers",
+    "boolean": "0 and 1, or false and true",
+    "enumeration": "the numbers of its items, which are whole",
+}
+
+
+def _are_truths(column: Any) -> bool:
+    """Return whether a column consists of true and false."""
+    values = column.tolist() if isinstance(column, np.ndarray) else column
+    return (
+        isinstance(values, (list, tuple)) and bool(values) and all(isinstance(each, bool) for each in values)
+    )
+
+
+def _typed_ports(ports: tuple[Port, ...], types: Mapping[str, Any]) -> tuple[Port, ...]:
+    """Return the ports with the types that are said by name."""
+    expect(isinstance(types, Mapping), "types", types, '{"gear": "integer"}')
+    known = [port.name for port in ports]
+    faults = [
+        Fault(f"there is no column `{name}`", "types", "", suggest_nearest(str(name), known))
+        for name in types
+        if name not in known
+    ]
+    raise_faults(faults)
+    return tuple(replace(port, type=types[port.name]) if port.name in types else port for port in ports)
+
+
+def _suits(value: float, port: Port) -> bool:
+    """Return whether a number is a value of the port's type."""
+    if port.type == "boolean":
+        return value in (0.0, 1.0)
+    return port.type == "real" or value.is_integer()
 
 
 def _split_header(header: str) -> tuple[str, str]:
@@ -302,11 +375,15 @@ class _FunctionSource(_Source):
 class _TableSource(_Source):
     """Lists, not arrays: a row has few numbers."""
 
-    def __init__(self, times: list[float], rows: list[list[float]], interpolation: str, outside: str):
+    def __init__(
+        self, times: list[float], rows: list[list[float]], interpolation: str, outside: str, held: list[bool]
+    ):
         self.times = times
         self.rows = rows
         self.last = len(times) - 1
-        self.linear = interpolation == "linear"
+        self.linear = interpolation == "linear" and not all(held)
+        self.held = held if any(held) else None
+        """Per column, whether it is not interpolated; None: none is so."""
         self.strict = outside == "error"
 
     def output(self, t: float, u: Array) -> Any:
@@ -315,7 +392,8 @@ class _TableSource(_Source):
             return self.rows[max(row, 0)]
         before, after = self.times[row], self.times[row + 1]
         weight = (t - before) / (after - before)
-        return [a + (b - a) * weight for a, b in zip(self.rows[row], self.rows[row + 1], strict=True)]
+        between = [a + (b - a) * weight for a, b in zip(self.rows[row], self.rows[row + 1], strict=True)]
+        return between if self.held is None else self._hold(between, self.rows[row])
 
     def slope(self, t: float, u: Array) -> Any:
         """Return the slopes to the right of t."""
@@ -323,7 +401,12 @@ class _TableSource(_Source):
         if not self.linear or not 0 <= row < self.last:
             return [0.0] * len(self.rows[0])
         length = self.times[row + 1] - self.times[row]
-        return [(b - a) / length for a, b in zip(self.rows[row], self.rows[row + 1], strict=True)]
+        slopes = [(b - a) / length for a, b in zip(self.rows[row], self.rows[row + 1], strict=True)]
+        return slopes if self.held is None else self._hold(slopes, [0.0] * len(slopes))
+
+    def _hold(self, moving: list[float], held: list[float]) -> list[float]:
+        assert self.held is not None
+        return [b if still else a for a, b, still in zip(moving, held, self.held, strict=True)]
 
     def _row(self, t: float) -> int:
         """Return the number of the last row whose time is not after t; -1 before the first."""

@@ -146,7 +146,10 @@ class NativeEngine:
         """Return how many steps each adaptive level made."""
         counts = ((level.path, report.steps) for level, report in self._reports())
         return {
-            path: StepCounts(each.accepted, each.rejected, each.shortest, each.longest)
+            path: StepCounts(
+                *(each.accepted, each.rejected, each.shortest, each.longest),
+                *(each.passed, each.passed_at, each.worst, each.seen),
+            )
             for path, each in counts
         }
 

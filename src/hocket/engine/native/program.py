@@ -357,6 +357,7 @@ def _compile_adapt(adapt: plan.Adapt, level: Level) -> _native.AdaptOperation:
             largest=pace.largest,
             wanted=pace.wanted,
             rejects=control.rejects,
+            passes=control.passes,
             safety=control.safety,
             most=control.most,
             least=control.least,

@@ -8,12 +8,12 @@ The native engine repeats every operation here in the same order, so that the bi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from hocket.coupling.wiring import OWN, Drive
+from hocket.coupling.wiring import controlled_drives
 from hocket.engine.algebraic_loops import relative_residual
 from hocket.engine.protocol import LiveLevel
 from hocket.engine.reference.rollback import normalise_ticks
@@ -38,10 +38,25 @@ class StepCounts:
     shortest: int = 0
     """In ticks, as the longest."""
     longest: int = 0
+    passed: int = 0
+    """Smallest steps whose error stayed too large."""
+    passed_at: int = 0
+    """The tick where the first of them began."""
+    worst: float = 0.0
+    """The largest error of these, in tolerances."""
+    seen: float = 0.0
+    """The largest error of a step that was accepted, in tolerances."""
 
-    def add(self, span: int) -> None:
+    def add_passed(self, start: int, ratio: float) -> None:
+        """Count a step that no step is short enough for."""
+        self.passed_at = self.passed_at if self.passed else start
+        self.passed += 1
+        self.worst = max(self.worst, ratio)
+
+    def add(self, span: int, ratio: float) -> None:
         """Count a step that was accepted; the last one before the end may be cut off, and short."""
         self.accepted += 1
+        self.seen = max(self.seen, ratio)
         self.shortest = span if self.shortest == 0 else min(self.shortest, span)
         self.longest = max(self.longest, span)
 
@@ -63,14 +78,20 @@ class MacroStepController:
         self.wanted = self.first
         self.before = 1.0
         self.earlier = 1.0
+        self.in_a_row = 0
 
-    def state(self) -> tuple[int, float, float]:
+    def state(self) -> tuple[int, float, float, int]:
         """Return what changes."""
-        return self.wanted, self.before, self.earlier
+        return self.wanted, self.before, self.earlier, self.in_a_row
 
-    def restore(self, state: tuple[int, float, float]) -> None:
+    def restore(self, state: tuple[int, float, float, int]) -> None:
         """Go back to that."""
-        self.wanted, self.before, self.earlier = state
+        self.wanted, self.before, self.earlier, self.in_a_row = state
+
+    def may_pass(self) -> bool:
+        """Return whether the smallest step may stay with its error: at a jump, not where the error stays."""
+        passes = self.control.passes
+        return self.in_a_row < passes or (passes > 0 and self.control.estimate == "orders")
 
     def next_span(self, span: int, ratio: float, accepted: bool) -> int:
         """Return the step to try after one of this length whose error was so many tolerances."""
@@ -81,6 +102,7 @@ class MacroStepController:
 
     def accept(self, span: int, ratio: float, cut: bool) -> None:
         """Take note of a step; one that was cut off says less about how long they may be."""
+        self.in_a_row = self.in_a_row + 1 if ratio > 1.0 and span <= self.quantum else 0
         following = self.next_span(span, ratio, accepted=True)
         self.wanted = max(self.wanted, following) if cut and ratio <= 1.0 else following
         self.earlier, self.before = self.before, max(ratio, SMALL)
@@ -108,9 +130,10 @@ def run_adapt(level: LiveLevel, instruction: Adapt) -> None:
         ratio = _attempt_span(level, instruction.body, pace, start, span, saved)
         while ratio > 1.0 and (control.rejects or control.estimate == "orders"):
             if span <= pace.quantum:
-                if not control.rejects:
-                    break
-                raise tolerance_not_met(level, pace, start, ratio)
+                if not pace.may_pass():
+                    raise tolerance_not_met(level, pace, start, ratio)
+                level.steps.add_passed(start, ratio)
+                break
             if control.rejects:
                 level.restore(saved)
                 level.steps.rejected += 1
@@ -125,7 +148,7 @@ def run_adapt(level: LiveLevel, instruction: Adapt) -> None:
         else:
             pace.accept(span, ratio, cut=span == longest)
         level.restorable.clear()
-        level.steps.add(span)
+        level.steps.add(span, ratio)
         level.now = start + span
     level.reached, level.span = end, level.length
 
@@ -206,7 +229,7 @@ def _newest_values(level: LiveLevel) -> list[float]:
 def controlled_outputs(level: LiveLevel) -> list[tuple[int, int, int]]:
     """Return the outputs that drive others in the level, and with which degree."""
     degrees: dict[tuple[int, int], int] = {}
-    for drive in _continuous_drives(level):
+    for drive in controlled_drives(level.wiring):
         node = (drive.child, drive.port)
         degrees[node] = max(degrees.get(node, 0), (drive.extrapolation or Hold()).degree)
     return [(child, port, degree) for (child, port), degree in sorted(degrees.items())]
@@ -214,16 +237,8 @@ def controlled_outputs(level: LiveLevel) -> list[tuple[int, int, int]]:
 
 def lowest_degree(level: LiveLevel) -> int:
     """Return the lowest degree of an extrapolation between simulators of the level."""
-    found = ((drive.extrapolation or Hold()).degree for drive in _continuous_drives(level))
+    found = ((drive.extrapolation or Hold()).degree for drive in controlled_drives(level.wiring))
     return min(found, default=0)
-
-
-def _continuous_drives(level: LiveLevel) -> Iterator[Drive]:
-    """Yield what is driven inside the level; no step is short enough for outputs that jump."""
-    models = level.wiring.models
-    for drive in (drive for drives in level.wiring.drives for drive in drives):
-        if drive is not None and drive.child != OWN and not models[drive.child].outputs[drive.port].discrete:
-            yield drive
 
 
 def defect_error(level: LiveLevel) -> float:
@@ -272,7 +287,9 @@ def tolerance_not_met(
     """Return the error for a tolerance that the smallest step does not meet."""
     where = f"`{level.path}`, " if level.path else ""
     t, h = level.clock.time(start), level.clock.span(pace.quantum)
-    hint = "a larger tolerance, or a smaller `quantum`; a jump cannot be resolved by any step"
+    hint = "a larger tolerance, or a smaller `quantum`"
+    if not pace.control.passes:
+        hint += '; a jump cannot be resolved by any step: on_jump = "pass" goes on behind it'
     if pace.control.estimate == "energy":
         hint += ', nor what `BalanceCorrection` hands on: there `estimate="defect"`'
     return ConvergenceError(

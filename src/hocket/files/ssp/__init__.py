@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
-from hocket.errors import FileError, Place, ScenarioError
+from hocket.errors import FileError, Place, ScenarioError, merge_notes
 from hocket.files.fmus import StepChoice, StepWish, default_step, fmu_step_wish
 from hocket.files.ssp.annotation import read_annotation
 from hocket.files.ssp.assignments import assign_values
@@ -114,14 +114,14 @@ def _settle_step(system: System, start: Fraction, stop: Fraction | None) -> tupl
         return told, stop
     span = stop - start if stop is not None and stop > start else None
     if system.asked_step is not None:
-        choice = StepChoice(system.asked_step, "", True)
+        choice = StepChoice(system.asked_step, "", not system.varies_step)
     else:
         choice = default_step(_step_wishes(system), span, dict(_inner_steps(system)))
-        if not choice.tied and span is not None and (span / choice.step).denominator != 1:
-            reason = f"{choice.reason}, shortened to divide the run"
-            choice = StepChoice(span / (span / choice.step).__ceil__(), reason, False)
-        found = f"it is {format_duration(choice.step)}, {choice.reason}"
-        system.node.note(f"the SSP tells no step: {found}")
+    if not choice.tied and span is not None and (span / choice.step).denominator != 1:
+        reason = f"{choice.reason}, shortened to divide the run"
+        choice = StepChoice(span / (span / choice.step).__ceil__(), reason, False)
+    if system.asked_step is None:
+        system.node.note(f"the SSP tells no step: it is {format_duration(choice.step)}, {choice.reason}")
     if span is None or (span / choice.step).denominator == 1 or span < choice.step:
         return choice.step, stop
     end = start + choice.step * (span / choice.step).__floor__()
@@ -164,7 +164,7 @@ def import_ssp(path: Path | str, ssd: str = "") -> SspImport:
         listed = ", ".join(f"`{name}`" for name in sorted(findings.foreign))
         findings.note(f"annotations of other tools are not read: {listed}")
     name = experiment.name or (file.parent if file.name == DEFAULT else file).stem
-    notes = tuple(findings.noted)
+    notes = tuple(merge_notes(findings.noted))
     return SspImport(replace(experiment, name=name, path=file.absolute(), notes=notes), findings.names)
 
 
@@ -173,7 +173,8 @@ def _build_experiment(document: Document, system: System, findings: ImportFindin
     assign_values(system)
     start, stop, every = _run_times(document)
     node = document.root.child("DefaultExperiment")
-    system.asked_step = experiment_step(node) or system.asked_step
+    if asked := experiment_step(node):
+        system.asked_step, system.varies_step = asked, False
     step, stop = _settle_step(system, start, stop)
     if "orchestrator" not in system.level:
         findings.note("the SSP tells no algorithm: it is jacobi, extrapolation is hold")

@@ -147,6 +147,8 @@ class SystemElement:
     """Where the values come from."""
     asked_step: Fraction | None = None
     """What an annotation of another tool asks for, in seconds."""
+    varies_step: bool = False
+    """Whether that tool makes shorter steps as well."""
 
 
 @dataclass(eq=False)
@@ -333,7 +335,7 @@ class SystemReader:
         system = System(node.get("name"), node, document, _own_connectors(node, document))
         system.level = annotation.read_annotation(node, "Level")
         if system.level.get("step") is None:
-            system.asked_step = foreign_annotations.system_step(node)
+            system.asked_step, system.varies_step = foreign_annotations.system_step(node)
         system.bindings = read_bindings(node, document, document.folder)
         for child in (child for elements in node.all("Elements") for child in elements.children):
             part = self._read_element(child, document)

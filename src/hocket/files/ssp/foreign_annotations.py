@@ -40,21 +40,21 @@ def component_step(node: Node) -> Fraction | None:
     return next((_read_step(told, "value") for told in _elements(node, (OSP, VICO), "StepSizeHint")), None)
 
 
-def system_step(node: Node) -> Fraction | None:
-    """Return the step of a system, as OMSimulator writes it: that of its master, or the longest one."""
+def system_step(node: Node) -> tuple[Fraction | None, bool]:
+    """Return the step of a system, as OMSimulator writes it; or the longest, and that there are others."""
     about = f"an annotation of OMSimulator says how `{node.get('name')}` is run"
     for told in _elements(node, (OMSIMULATOR,), "FixedStepMaster"):
         step = _read_step(told, "stepSize")
         if step is not None:
             told.note(f"{about}: its step is {format_duration(step)} ({told.place})")
-        return step
+        return step, False
     for told in (each for tag in _VARIABLE for each in _elements(node, (OMSIMULATOR,), tag)):
         step = _read_step(told, "maximumStepSize")
         if step is not None:
             how = f"`{told.get('description') or told.tag}` with steps of up to {format_duration(step)}"
             told.note(f"{about}, by {how}: here the step is fixed, and not longer ({told.place})")
-        return step
-    return None
+        return step, True
+    return None, False
 
 
 def _elements(node: Node | None, types: tuple[str, ...], tag: str) -> Iterator[Node]:

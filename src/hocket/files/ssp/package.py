@@ -16,7 +16,7 @@ from xml.parsers import expat
 
 from hocket.errors import Fault, FileError, HocketError, Place, suggest_nearest
 from hocket.files.ssp.vocabulary import DEFAULT
-from hocket.simulators.fmu.archive import unpack_archive
+from hocket.simulators.fmu.archive import doubled_files_note, unpack_archive
 
 _DEEPEST = 200
 
@@ -37,7 +37,7 @@ class ImportFindings:
     """Collects; nothing is raised before everything was looked at."""
 
     told: dict[Fault, None] = field(default_factory=dict)
-    noted: dict[str, None] = field(default_factory=dict)
+    noted: list[str] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     """By path in hocket: what the SSP calls an element that had to be renamed."""
     foreign: set[str] = field(default_factory=set)
@@ -54,7 +54,7 @@ class ImportFindings:
 
     def note(self, text: str) -> None:
         """Note what was assumed or left out."""
-        self.noted[text] = None
+        self.noted.append(text)
 
     def raise_faults(self) -> None:
         """Raise all faults as one error, if there are any, as they stand in the files."""
@@ -270,4 +270,6 @@ def open_package(path: Path, findings: ImportFindings, variant: str = "") -> tup
         what, hint = f"`{path.name}` holds no `{variant}`", suggest_nearest(variant, known)
         raise FileError(what, str(path), "", hint) from error
     archive = path.is_file()
+    if archive and (told := doubled_files_note(path)):
+        findings.note(told)
     return Package(folder, path.name if archive else "", archive, findings), folder / wanted

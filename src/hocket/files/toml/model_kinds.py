@@ -205,6 +205,12 @@ _LOOKUP = (
         "what happens before the first and after the last row",
     ),
 )
+_TYPES = Field(
+    "types",
+    MappingForm(ChoiceForm("hocket.model.ports:PortType"), 'a table such as { gear = "integer" }'),
+    "of columns that are not reals: integer, boolean, enumeration",
+    get=lambda model: {port.name: port.type for port in model.outputs if port.type != "real"} or None,
+)
 _BEGIN = Field("begin", DURATION, "the time at the start")
 
 _KEYS: dict[str, tuple[Field, ...]] = {
@@ -272,6 +278,7 @@ _KEYS: dict[str, tuple[Field, ...]] = {
         ),
         Field("outputs", OUTPUTS),
         *_LOOKUP,
+        _TYPES,
     ),
     "csv": (
         Field("path", TEXT, "of the file"),
@@ -285,6 +292,7 @@ _KEYS: dict[str, tuple[Field, ...]] = {
             get=_csv_columns,
         ),
         *_LOOKUP,
+        _TYPES,
         _folder_field("path"),
     ),
     "fmu": (

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from hocket.errors import FileError, suggest_nearest
+from hocket.errors import FileError, list_names, suggest_nearest
 from hocket.simulators.fmu.libraries import LFS_HEAD, LFS_HINT
 
 DESCRIPTION = "modelDescription.xml"
@@ -194,13 +194,37 @@ def _safe_entries(archive: zipfile.ZipFile, path: Path, limits: Limits) -> dict[
     if sum(entry.file_size for entry in listed) > allowed:
         raise _too_large(path, allowed, limits)
     entries: dict[str, zipfile.ZipInfo] = {}
+    doubled: dict[str, None] = {}
     for entry in listed:
         name = _safe_name(entry, where)
         if name in entries and not _is_folder(entry):
-            raise FileError(f"the archive holds two files named `{name}`", where, "names that differ")
-        if name:
+            if not _same_content(archive, entries[name], entry):
+                raise FileError(f"the archive holds two files named `{name}`", where, "names that differ")
+            doubled[name] = None
+        elif name:
             entries[name] = entry
+    _doubled[where] = tuple(doubled)
     return entries
+
+
+_doubled: dict[str, tuple[str, ...]] = {}
+"""By path of an archive that was opened: the files that it holds more than once."""
+
+
+def doubled_files_note(path: Path) -> str:
+    """Return a note of files that an archive holds more than once, each time the same; empty: none."""
+    names = _doubled.get(str(path), ())
+    return f"the archive holds {list_names(names, 3)} more than once, each time the same" if names else ""
+
+
+def _same_content(archive: zipfile.ZipFile, one: zipfile.ZipInfo, other: zipfile.ZipInfo) -> bool:
+    if one.file_size != other.file_size or _is_folder(one):
+        return False
+    with archive.open(one) as first, archive.open(other) as second:
+        while chunk := first.read(_CHUNK):
+            if chunk != second.read(len(chunk)):
+                return False
+    return True
 
 
 def _safe_name(entry: zipfile.ZipInfo, where: str) -> str:

@@ -7,17 +7,19 @@ Out: a Description
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import math
 import tempfile
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, ElementTree
 
-from hocket.errors import Fault, FileError, ScenarioError
+from hocket.errors import Fault, FileError, Place, ScenarioError
+from hocket.simulators.fmu.description_rules import find_broken_rules, is_usable_factor
 from hocket.simulators.fmu.description_xml import read_essentials, repair_description
 from hocket.simulators.fmu.variables import (
     BASES,
@@ -30,6 +32,10 @@ from hocket.simulators.fmu.variables import (
     NamedUnit,
 )
 
+_BOUNDED = PORT_TYPES.keys() - {"boolean"}
+"""The types with a smallest and a largest value."""
+_DECLARED = ("unit", "min", "max", "nominal", "relativeQuantity")
+"""What a variable takes from its declared type."""
 _read: dict[str, tuple[tuple[int, int], Description]] = {}
 
 
@@ -48,19 +54,54 @@ def read_description(folder: Path, where: str = "") -> Description:
 
 
 def _parse_description(file: Path, where: str) -> Description:
-    version, root = read_essentials(file, where)
-    found, problems = _read_with_fmpy(file, root, version, where)
-    reader = _DescriptionReader(version, root, found, problems, f"{where}, {file.name}")
-    return reader.description(file.parent)
+    with _paused_collection():
+        version, root = read_essentials(file, where)
+        found, problems, checked = _read_with_fmpy(file, root, version, where)
+        broken = find_broken_rules(root, version, checked)
+        if broken.faults:
+            place = Place(file=f"{where}, {file.name}")
+            raise FileError([replace(fault, place=place) for fault in broken.faults[:12]])
+        notes = list(dict.fromkeys([*problems, *broken.notes]))
+        reader = _DescriptionReader(version, root, found, notes, f"{where}, {file.name}")
+        return reader.description(file.parent)
 
 
-def _read_with_fmpy(file: Path, root: Element, version: str, where: str) -> tuple[Any, list[str]]:
-    """Return FMPy's model description, and what speaks against it without doing harm."""
+@contextlib.contextmanager
+def _paused_collection() -> Iterator[None]:
+    """Let the garbage collector rest: of a million new objects it would look at each again and again."""
+    active = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if active:
+            gc.enable()
+
+
+VALIDATED = 20_000
+"""With more variables a model description is not compared with the schema of FMI, which takes its time."""
+
+
+class _FmpyReading(NamedTuple):
+    """FMPy's model description, what speaks against it, and whether FMPy has checked its variables."""
+
+    found: Any
+    problems: list[str]
+    checked: bool
+
+
+def _read_with_fmpy(file: Path, root: Element, version: str, where: str) -> _FmpyReading:
+    """Return what FMPy reads, of a mended copy if need be; nothing that is told does harm."""
     try:
         fmpy = importlib.import_module("fmpy.model_description")
     except ImportError:
         what = "FMUs are read with FMPy, which is not installed"
         raise ScenarioError(what, where, "", 'pip install "hocket[fmi]"') from None
+    variables = root.find("ModelVariables")
+    if variables is not None and len(variables) > VALIDATED:
+        with contextlib.suppress(Exception):
+            untried = f"it has {len(variables):,} variables, and is not compared with the schema of FMI"
+            return _FmpyReading(fmpy.read_model_description(str(file), validate=False), [untried], False)
     with contextlib.suppress(Exception):
         return _validate_with_fmpy(fmpy, file)
     copied, mendings = repair_description(root, version)
@@ -68,22 +109,26 @@ def _read_with_fmpy(file: Path, root: Element, version: str, where: str) -> tupl
         other = Path(scratch) / file.name
         ElementTree(copied).write(other, encoding="utf-8", xml_declaration=True)
         try:
-            found, problems = _validate_with_fmpy(fmpy, other)
+            found, problems, _ = _validate_with_fmpy(fmpy, other)
         except Exception as error:
             faults = [f"it cannot be read: {error}", *mendings]
             raise FileError([Fault(fault, f"{where}, {file.name}") for fault in faults]) from None
-    return found, [*mendings, *problems]
+    return _FmpyReading(found, [*mendings, *problems], True)
 
 
-def _validate_with_fmpy(fmpy: Any, file: Path) -> tuple[Any, list[str]]:
+def _validate_with_fmpy(fmpy: Any, file: Path) -> _FmpyReading:
     """Return what FMPy reads, and what its validation finds; its errors are of any kind."""
     try:
-        return fmpy.read_model_description(str(file), validate=True), []
+        return _FmpyReading(fmpy.read_model_description(str(file), validate=True), [], True)
     except fmpy.ValidationError as error:
         problems = [str(problem) for problem in error.problems]
     except Exception as error:
         problems = [f"FMPy cannot validate it: {type(error).__name__}: {error}"]
-    return fmpy.read_model_description(str(file), validate=False), problems
+    found, checked = fmpy.read_model_description(str(file), validate=False), False
+    with contextlib.suppress(Exception):  # where the schema was broken it has not come so far
+        problems += importlib.import_module("fmpy.validation").validate_model_description(found)
+        checked = True
+    return _FmpyReading(found, list(dict.fromkeys(problems)), checked)
 
 
 @dataclass
@@ -96,6 +141,7 @@ class _DescriptionReader:
     problems: list[str]
     where: str
     faults: list[Fault] = field(default_factory=list)
+    declared: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     @cached_property
     def elements(self) -> dict[str, Element]:
@@ -224,16 +270,15 @@ class _DescriptionReader:
         declared = found.declaredType
         kind = {"Real": "real", "Float64": "real"}.get(found.type, found.type.lower())
 
-        def declared_attribute(name: str) -> str | None:
-            text = inner.get(name)
-            return getattr(declared, name) if text is None and declared is not None else text
+        told: Mapping[str, Any] = inner.attrib
+        if declared is not None:
+            told = {**self.declared_attributes(declared), **told}
 
-        def declared_number(name: str, kinds: Collection[str]) -> Any:
-            text = declared_attribute(name) if kind in kinds else None
-            return self.value(found.name, name, text, kind)
+        def number(name: str) -> Any:
+            return self.value(found.name, name, told[name], kind) if name in told else None
 
         start = self.start(found.name, kind, inner, found.shape)
-        bounded = PORT_TYPES.keys() - {"boolean"}
+        real, bounded = kind in FLOATS, kind in _BOUNDED
         return FmuVariable(
             name=found.name,
             reference=found.valueReference,
@@ -242,19 +287,28 @@ class _DescriptionReader:
             variability=found.variability,
             initial=self.initial(found, inner, start),
             start=start,
-            unit=(declared_attribute("unit") if kind in FLOATS else "") or "",
-            minimum=declared_number("min", bounded),
-            maximum=declared_number("max", bounded),
-            nominal=declared_number("nominal", FLOATS),
+            unit=told.get("unit", "") if real else "",
+            minimum=number("min") if bounded else None,
+            maximum=number("max") if bounded else None,
+            nominal=number("nominal") if real else None,
             items={} if declared is None or kind != "enumeration" else self.items(declared),
             dimensions=tuple(d.start if d.variable is None else d.variable.name for d in found.dimensions),
             about=found.description or "",
             intermediate_update=element.get("intermediateUpdate") in ("true", "1"),
             clocks=tuple(clock.name for clock in found.clocks or ()),
             alias_of=None if found.alias is None else found.alias.name,
-            relative=declared_attribute("relativeQuantity") in ("true", "1", True),
+            relative=told.get("relativeQuantity") in ("true", "1", True),
             negated=self.version == "1.0" and element.get("alias") == "negatedAlias",
         )
+
+    def declared_attributes(self, declared: Any) -> dict[str, Any]:
+        """Return what a declared type says of all its variables; made once for each."""
+        known = self.declared.get(id(declared))
+        if known is None:
+            told = {name: getattr(declared, name) for name in _DECLARED}
+            known = {name: text for name, text in told.items() if text is not None}
+            self.declared[id(declared)] = known
+        return known
 
     def initial(self, found: Any, inner: Element, start: Any) -> str | None:
         if self.version != "1.0":
@@ -309,6 +363,6 @@ def _unknowns(unknowns: Iterable[Any]) -> dict[str, tuple[str, ...] | None]:
 
 def _unit(unit: Any) -> NamedUnit:
     base = unit.baseUnit
-    if base is None:
+    if base is None or not is_usable_factor(base.factor):
         return NamedUnit(unit.name)
     return NamedUnit(unit.name, tuple(getattr(base, name) for name in BASES), base.factor, base.offset)

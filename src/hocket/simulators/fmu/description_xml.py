@@ -10,10 +10,12 @@ import copy
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from hocket.errors import Fault, FileError, Place
+from hocket.simulators.fmu.description_rules import ALLOWED
 from hocket.simulators.fmu.variables import SIZED
 
 _OLD_TYPES = {"Real", "Integer", "Boolean", "String", "Enumeration"}
@@ -23,7 +25,27 @@ _AT_ONCE = 12
 """Faults shown of one file."""
 
 
+_DEPTH = 100
+"""Levels of elements: annotations may nest, and what is deeper ends the process that frees it."""
+
+
 class _Builder(ElementTree.TreeBuilder):
+    def __init__(self) -> None:
+        super().__init__()
+        self._depth = 0
+
+    def start(self, tag: str, attributes: dict[Any, Any], /) -> Element:
+        """Open an element, unless it is in too many others."""
+        self._depth += 1
+        if self._depth > _DEPTH:
+            raise ValueError(f"its elements are more than {_DEPTH} levels deep")
+        return super().start(tag, attributes)
+
+    def end(self, tag: str, /) -> Element:
+        """Close an element."""
+        self._depth -= 1
+        return super().end(tag)
+
     def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
         """Refuse it: entities can name other files, and grow without bound."""
         raise ValueError("it has a DOCTYPE, which a model description never has")
@@ -197,13 +219,6 @@ _TYPE_ATTRIBUTES = {
 }
 _ITEM_ATTRIBUTES = {"name", "value", "description"}
 _PARAMETERS = ("parameter", "calculatedParameter", "structuralParameter")
-_ALLOWED = {
-    "discrete": ("input", "output", "local"),
-    "continuous": ("input", "output", "local", "independent"),
-    "constant": ("output", "local"),
-    "fixed": (*_PARAMETERS, "local"),
-    "tunable": (*_PARAMETERS, "local"),
-}
 
 
 def repair_description(root: Element, version: str) -> tuple[Element, list[str]]:
@@ -266,7 +281,7 @@ def _mend_combination(variable: Element, version: str, problems: list[str]) -> N
     causality, variability = variable.get("causality", "local"), variable.get("variability")
     if variability is None and version == "3.0":
         return
-    if variable.get("initial") is not None or causality in _ALLOWED.get(variability or "continuous", ()):
+    if variable.get("initial") is not None or causality in ALLOWED.get(variability or "continuous", ()):
         return
     told = f"variability `{variability}`" if variability else "no variability"
     problems.append(f"`{variable.get('name')}` is of causality `{causality}` with {told}, which FMI forbids")

@@ -41,7 +41,7 @@ from hocket.model.arguments import (
 from hocket.model.clock import Duration, format_duration
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Simulator
-from hocket.simulators.fmu.archive import unpack_archive
+from hocket.simulators.fmu.archive import doubled_files_note, unpack_archive
 from hocket.simulators.fmu.binaries import INPUT_SLOPES, OUTPUT_SLOPES, STATE, exported_functions, find_binary
 from hocket.simulators.fmu.description import read_description
 from hocket.simulators.fmu.findings import read_findings
@@ -260,7 +260,13 @@ class Fmu(Recipe):
         if self.interface_used.needs_execution_tool:
             tool = self.description.tool or "the tool that made it"
             found = (*found, f"it needs {tool} on this computer to run")
-        return found
+        return (*found, self.archive_note) if self.archive_note else found
+
+    @property
+    def archive_note(self) -> str:
+        """What is odd about its archive, though it can be read; empty: nothing."""
+        _ = self.unpacked_folder
+        return doubled_files_note(self.file)
 
     @property
     def contact_note(self) -> str:
