@@ -18,11 +18,16 @@ def invoked(*words: str | Path) -> Result:
 
 
 def good(*words: str | Path) -> str:
-    """Return the answer to a command that must go well."""
+    """Return the answer to a command that must go well, with nothing to say but what code it loads."""
     result = invoked(*words)
     assert result.exit_code == 0, result.output
-    assert result.stderr == ""
+    assert without_loads(result.stderr) == ""
     return result.stdout
+
+
+def without_loads(text: str) -> str:
+    """Return what was said but for the lines that tell which code is loaded."""
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("loads `"))
 
 
 def refused(*words: str | Path, code: int = 2) -> str:
@@ -31,7 +36,7 @@ def refused(*words: str | Path, code: int = 2) -> str:
     assert result.exit_code == code, result.output
     assert "Traceback" not in result.output
     assert result.stdout == ""
-    return result.stderr
+    return without_loads(result.stderr)
 
 
 def begun(folder: Path) -> None:

@@ -1,7 +1,6 @@
 """Accounts of power bonds on the command line: which are recorded, and what a sweep says of them."""
 
 import csv
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 import hocket as hk
 from cli.test_bonds import ACCOUNTS, EXAMPLE, ROOT, nested
 from command_line import good, invoked, refused
+from systems import rewrite_run
 
 SWEPT = """
 step = "0.2 s"
@@ -136,9 +136,8 @@ def test_a_killed_run_says_what_its_rows_say(folder):
     good("run", EXAMPLE, "--ledger", "--folder", "out")
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    told = json.loads(Path("out/run.json").read_text())
-    left = {key: value for key, value in told.items() if key not in ("bonds", "stored", "reached", "counts")}
-    Path("out/run.json").write_text(json.dumps(left | {"status": "running", "process": gone.pid}))
+    left_out = dict.fromkeys(("bonds", "stored", "reached", "counts"))
+    rewrite_run("out", status="running", process=gone.pid, **left_out)
     assert hk.open_run("out").status == "killed"
     said = invoked("check", "out", "--quick").output
     assert (

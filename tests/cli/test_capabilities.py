@@ -105,7 +105,8 @@ def test_probing_opens_models_and_marks_what_was_seen(stuck, tmp_path):
     assert written.count('feedthrough = { y = ["w"] }') == 2
     assert written.count("probed = true") == 2
     assert "emulated: probing" in good("capabilities", target)
-    assert "feedthrough by probing" in good("plan", target)
+    assert "feedthrough by probing" in good("plan", target, "--code")
+    assert "`plant.py:Plant` is code, and code is not loaded" in refused("plan", target)
 
 
 def test_what_is_only_lost_is_emulated_on_request(stuck, tmp_path):
@@ -235,7 +236,8 @@ def test_equations_between_those_that_cannot_go_back(tmp_path):
     (tmp_path / "mass.py").write_text(MASS)
     file, target = tmp_path / "link.toml", tmp_path / "able.toml"
     file.write_text(LINK)
-    assert "`right` cannot roll back" in refused("plan", file)
+    assert "`right` cannot roll back" in refused("plan", file, "--code")
+    assert "`mass.py:Mass` is code, and code is not loaded" in refused("plan", file)
     result = invoked("capabilities", file)
     assert result.exit_code == 2
     assert line(result.stdout, "pass modularity", "rollback", "NOT MET").endswith("replay = true")

@@ -37,7 +37,7 @@ def stored(path: Path) -> Array:
 
 
 def files(folder: Path) -> list[Path]:
-    return sorted((folder / "samples").iterdir())
+    return sorted((folder / "samples").glob("*.arrow"))
 
 
 def python(script: str, *arguments: object) -> subprocess.Popen[str]:

@@ -28,7 +28,7 @@ from hocket.report.charts import (
 )
 from hocket.report.level_boxes import connection_rows, route_wires, stepping_order
 from hocket.report.markup import esc, format_number, html_table, prose
-from systems import FREE_LAG
+from systems import FREE_LAG, rewrite_run
 
 
 def design(scenario, orchestrator="jacobi"):
@@ -219,9 +219,7 @@ def test_runs_that_did_not_end(tmp_path, status):
 @pytest.mark.skipif(os.name != "posix", reason="a gone process is seen on POSIX only")
 def test_a_killed_run(tmp_path):
     RunFolder.create(tmp_path / "run", "gone")
-    facts = json.loads((tmp_path / "run" / "run.json").read_text())
-    facts["process"] = 2**22 + 1  # above the largest there can be
-    (tmp_path / "run" / "run.json").write_text(json.dumps(facts))
+    rewrite_run(tmp_path / "run", process=2**22 + 1)  # above the largest there can be
     page = report_page(open_run(tmp_path / "run"))
     assert '<article class="card bad wide">' in page
     assert "its process ended without a word" in page

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fmus.build import build
 from hocket.errors import FileError
 from hocket.simulators.fmu import archive
 from hocket.simulators.fmu.archive import (
@@ -91,6 +92,17 @@ def test_a_damaged_cache_is_mended(tmp_path):
     (folder / "resources" / "table.txt").write_bytes(b"1")
     archive._known.clear()
     assert (unpack_archive(path) / "resources" / "table.txt").read_bytes() == b"12345"
+
+
+def test_a_cache_with_other_content_of_the_same_size_is_mended(tmp_path):
+    path = build("lag", 2, folder=tmp_path)
+    folder = unpack_archive(path)
+    binary = next(folder.glob("binaries/*/*.so"))
+    whole = binary.read_bytes()
+    binary.chmod(0o644)
+    binary.write_bytes(bytes(len(whole)))  # as a power cut leaves it
+    archive._known.clear()
+    assert next(unpack_archive(path).glob("binaries/*/*.so")).read_bytes() == whole
 
 
 def test_a_cache_removed_during_the_run_is_made_anew(tmp_path):

@@ -156,3 +156,22 @@ for name in os.listdir('/proc/self/fd'):
     with pytest.raises(hk.HocketError, match=r"not well formed|did not come up"):
         probe(Fmu(path, time_limit=5))
     assert str(os.getpid()) not in marker.read_text().split()
+
+
+@pytest.mark.parametrize(
+    "answer", ["BOMB", "b'[' * 100_000", "b'null'", 'b\'{"kind": "share"}\'', "b'x' * (40 << 20)"]
+)
+def test_what_a_sweep_is_told_is_plain_data(tmp_path, monkeypatch, answer):
+    marker = tmp_path / "marker"
+    attack = f"""
+for fd in map(int, os.listdir('/proc/self/fd')):
+    try: fd > 2 and os.write(fd, {answer} + b'\\n')
+    except OSError: pass
+time.sleep(1)
+"""
+    monkeypatch.setenv("HOCKET_TEST_ATTACK", COMMON % str(marker) + attack)
+    model = Fmu(build("hostile", 2, folder=tmp_path), isolate=False, time_limit=5, at=9.0)
+    composite = hk.Composite(hk.Scenario({"culprit": model}), step=0.1)
+    with suppress(hk.HocketError):
+        hk.sweep(composite, [{"culprit.at": 8.0}, {"culprit.at": 9.0}], stop=1, workers=2)
+    assert str(os.getpid()) not in marker.read_text().split()

@@ -10,7 +10,8 @@ import gc
 import inspect
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import is_dataclass, replace
 from functools import wraps
 from importlib import import_module
@@ -26,6 +27,8 @@ from hocket.errors import Fault, HocketError, InternalError, ScenarioError, sugg
 from hocket.files.formats import ENDINGS
 
 _REPORT = "This is a fault of hocket's own: please report it, with what `--debug` shows."
+_CODE_HINT = "--code loads it: that runs it"
+_NO_CODE_HINT = "leave `--no-code` out if you trust whoever wrote it"
 _TYPED = {"overwrite=True": "--overwrite", "`time_limit`": "--time-limit"}
 """Options of the command line, by what a hint calls them."""
 _DEBUG = inspect.Parameter(
@@ -38,8 +41,42 @@ _DEBUG = inspect.Parameter(
 )
 
 
+_LOOKING = ("plan", "show", "describe", "report")
+"""What tells of files without running them: it loads no code that they name, unless asked to."""
+_NO_CODE = inspect.Parameter(
+    "no_code",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[
+        bool, typer.Option("--no-code", metavar="", help="Refuse code that a file brings: Python, FMUs.")
+    ],
+)
+_CODE = inspect.Parameter(
+    "code",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[
+        bool, typer.Option("--code", metavar="", help="Load the code that a file brings: that runs it.")
+    ],
+)
+
+
+@contextmanager
+def _code_rule(looks: bool, code: bool, no_code: bool) -> Iterator[None]:
+    """Load no code where files are looked at, or where it is refused; elsewhere say which is loaded."""
+    from hocket.cli.terminal import print_err
+    from hocket.model import code_loading
+
+    if no_code or (looks and not code):
+        with code_loading.no_code(_CODE_HINT if looks else _NO_CODE_HINT):
+            yield
+        return
+    with code_loading.code_announced(lambda what, source: print_err(f"loads `{what}` from {source}")):
+        yield
+
+
 def as_command(function: Callable[..., None]) -> Callable[..., None]:
-    """Return the function as a command with the option `--debug`.
+    """Return the function as a command with the options `--debug` and `--code` or `--no-code`.
 
     A parameter whose type is a dataclass stands for one option for each of its fields.
     """
@@ -48,24 +85,27 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
         name: each.annotation for name, each in signature.parameters.items() if is_dataclass(each.annotation)
     }
     members = {name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()}
+    looks = function.__name__ in _LOOKING
     parameters = [
         *(
             one
             for each in signature.parameters.values()
             for one in members.get(each.name, {"": each}).values()
         ),
+        _CODE if looks else _NO_CODE,
         _DEBUG,
     ]
 
     @wraps(function)
-    def command(*, debug: bool = False, **arguments: Any) -> None:
+    def command(*, debug: bool = False, code: bool = False, no_code: bool = False, **arguments: Any) -> None:
         if not gc.isenabled():
             gc.freeze()
             gc.enable()
         try:
             for name, group in groups.items():
                 arguments[name] = group(**{key: arguments.pop(key) for key in members[name]})
-            function(**arguments)
+            with _code_rule(looks, code, no_code):
+                function(**arguments)
         except (typer.Exit, BrokenPipeError):
             raise
         except (Exception, KeyboardInterrupt) as error:

@@ -22,11 +22,13 @@ from hocket.errors import Fault, Place, ScenarioError, collect_faults, raise_fau
 from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS, KindFamily
 from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
 from hocket.model.clock import format_duration, seconds
+from hocket.model.code_loading import is_code_refused
 from hocket.model.composite import Composite, levels
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connection
 from hocket.planning.parameters import is_fmu, leaves, split_parameter_path, with_leaves, with_parameters
 from hocket.planning.planner import plan_tree
+from hocket.planning.unloaded import without_code
 from hocket.simulators.recipes import positive_duration
 
 _FAMILIES: dict[str, KindFamily] = {"algorithm": ORCHESTRATORS, "extrapolation": EXTRAPOLATIONS}
@@ -47,6 +49,11 @@ _PARTS = re.compile(
 _KEYS = ("orchestrator", "order", "rates", "inner", "tolerance")
 """Where the faults of algorithms are that show in a scenario only."""
 _VALUES = ("true", "false", "inf", "nan")
+
+
+def _without_code(experiment: Experiment) -> Experiment:
+    """Return the experiment as it can be looked at: without its code, unless `--code` was typed."""
+    return without_code(experiment, "--code loads it: that runs it") if is_code_refused() else experiment
 
 
 def with_algorithms(
@@ -385,12 +392,16 @@ def read_changed(
     *,
     observe: Sequence[str] = (),
     how: Mapping[str, Mapping[str, Any]] | None = None,
+    looks: bool = False,
 ) -> Experiment:
-    """Return what was typed as one experiment: with connections, step, algorithms, parameters and end."""
+    """Return what was typed as one experiment: with connections, step, algorithms, parameters and end.
+
+    `looks`: it is not run, and looked at without its code unless `--code` was typed.
+    """
     if changes.build:
         how = {**(how or {}), "--build": {"build": True}}
     experiment = read_experiment(files, changes.connect or (), observe, how)
-    experiment = with_changes(experiment, changes)
+    experiment = with_changes(_without_code(experiment) if looks else experiment, changes)
     return replace(experiment, stop=parse_stop(experiment, stop)) if stop is not None else experiment
 
 

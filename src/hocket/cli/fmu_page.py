@@ -292,7 +292,8 @@ def probe(
     limit: Any = positive_duration(time_limit, "--time-limit")
     named: Any = interface
     model = Fmu(file, interface=named, time_limit=limit)
-    busy = console(stderr=True).status(f"probing {file.name}") if is_terminal(stderr=True) else nullcontext()
+    looked_at = is_terminal(stderr=True)
+    busy = console(stderr=True, moving=True).status("probing it") if looked_at else nullcontext()
     with busy:
         found = probed(model, here=here)
     table = plain_table("capability", "verdict", no_wrap=True)

@@ -74,6 +74,13 @@ def _folder_entries(place: Path) -> list[Path]:
     return list(place.iterdir()) if place.is_dir() else []
 
 
+def open_noted_run(folder: Path) -> hocket.Run:
+    """Open a run; say on stderr what is to be known of how whole it is."""
+    opened = hocket.open_run(folder)
+    print_err(*(f"note: {note}" for note in opened.integrity_notes))
+    return opened
+
+
 def _open_if_run(folder: Path) -> hocket.Run | None:
     try:
         return hocket.open_run(folder)

@@ -43,7 +43,7 @@ def plan(
     if plot:
         check_svg_ending(plot)
         check_file(plot)
-    experiment = read_changed(files, changes)
+    experiment = read_changed(files, changes, looks=True)
     levels = {level.path: level for level in plan_tree(experiment.composite).levels()}
     for path, level in levels.items():
         around = levels[path.rpartition(".")[0]] if path else None

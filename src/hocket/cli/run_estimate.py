@@ -16,7 +16,7 @@ import typer
 
 from hocket.analysis.measure import Measure, Outcome, join_facts, worst_outcome
 from hocket.cli.options import argument, flag
-from hocket.cli.output_files import check_outputs, draw_measures, print_written, write_json
+from hocket.cli.output_files import check_outputs, draw_measures, open_noted_run, print_written, write_json
 from hocket.cli.terminal import (
     format_significant,
     is_terminal,
@@ -30,7 +30,8 @@ from hocket.errors import FileError, ScenarioError, count
 from hocket.execution.session import Progress
 from hocket.files.bond_flows import read_bond_flows
 from hocket.files.error_estimate import ErrorEstimate, read_estimate, write_estimate
-from hocket.files.run_folder import FACTS, Run, open_run
+from hocket.files.run_facts import FACTS
+from hocket.files.run_folder import Run
 from hocket.model.experiment import Experiment
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def check_run(
         hint = "leave it out: a run is judged as it was run"
         raise ScenarioError(f"`{typed[0]}` is for scenarios, and this is a run", str(folder), "", hint)
     check_outputs(as_json, plot, (each.picture for each in MEASURES))
-    run = open_run(folder)
+    run = open_noted_run(folder)
     if run.status == "running":
         raise ScenarioError(f"`{run.path.name}` is still under way", str(folder), "a run that has ended")
     found, kept = _read_or_estimate(run.without_accounts(), quick, again, quiet=str(as_json) == "-")

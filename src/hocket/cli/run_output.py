@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Annotated
 
 from hocket.cli.options import RunFolder, argument, flag, option
-from hocket.cli.output_files import check_file, check_picture, print_written, with_size
+from hocket.cli.output_files import check_file, check_picture, open_noted_run, print_written, with_size
 from hocket.cli.terminal import print_err
 from hocket.errors import FileError
 from hocket.files.error_estimate import add_bands, read_estimate
 from hocket.files.plotting import save_figure
-from hocket.files.run_folder import REPORT, Run, open_run
+from hocket.files.run_folder import REPORT, Run
+from hocket.model.code_loading import is_code_refused
 
 WRITERS: Mapping[str, Callable[..., None]] = {".csv": Run.to_csv, ".parquet": Run.to_parquet}
 """By the suffix of a file, how the rows of a run are written to it."""
@@ -36,7 +37,7 @@ def export(
     Examples:
         hocket export runs/car-001 car.csv --ports 'axle.*' --ports body.v
     """
-    opened = open_run(run)
+    opened = open_noted_run(run)
     kind = file.suffix.lower()
     if kind not in WRITERS:
         raise FileError(f"cannot write a `{kind}` file", str(file), f"a name that ends in {_ENDINGS}")
@@ -59,7 +60,7 @@ def plot(
     Examples:
         hocket plot runs/car-001 'axle.*' --out axle.png
     """
-    opened = open_run(run)
+    opened = open_noted_run(run)
     picture = out or Path(f"{opened.path.name}.png")
     check_picture(picture)
     drawn = opened.plot(*(ports or ()))
@@ -89,10 +90,10 @@ def report(
     """
     from hocket.report.page import write_report
 
-    opened = open_run(run)
+    opened = open_noted_run(run)
     target = output or (run if run.is_dir() else run.parent) / REPORT
     check_file(target)
-    write_report(opened, target)
+    write_report(opened, target, code=not is_code_refused())
     print_written(with_size(target))
     if show and not webbrowser.open(target.resolve().as_uri()):
         print_err("no browser could be opened")

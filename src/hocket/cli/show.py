@@ -40,10 +40,11 @@ def describe(files: options.Files, changes: options.Changes = options.NO_CHANGES
     """
     from hocket.analysis.classification import UNKNOWN, classify
 
-    experiment = read_changed(files, changes)
+    experiment = read_changed(files, changes, looks=True)
     rows = [{"term": term, "here": here} for term, here in classify(experiment.composite).items()]
     print_out(*titled_table(experiment.name, rows, None))
     print_out("", "only its author knows:", *(f"  {question}" for question in UNKNOWN))
+    print_notes(experiment.notes)
 
 
 def show(
@@ -62,7 +63,7 @@ def show(
     if is_fmu(file) and not more and not changes.typed().keys() - {"--build"}:
         print_out(*fmu_page(file, everything, changes.build))
         return
-    experiment = read_changed(files, changes)
+    experiment = read_changed(files, changes, looks=True)
     if everything:
         what = f"`--all` is for an FMU, and `{file.name}` is not one"
         raise ScenarioError(what, str(file), "an FMU", "leave it out: all of a scenario is shown")

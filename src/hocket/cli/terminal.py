@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from hocket.analysis.measure import Measure, verdict_lines, worst_outcome
 from hocket.errors import HocketError, merge_notes
@@ -41,18 +41,42 @@ def is_terminal(stderr: bool = False) -> bool:
     return (sys.stderr if stderr else sys.stdout).isatty()
 
 
-def console(stderr: bool = False) -> Console:
-    """Return a console for the stream as it is now."""
+_UNSEEN = re.compile(r"\x1b(?!\[[0-9;]*m)|[\0-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""What moves the cursor, renames the window or turns the direction of writing: a colour does not."""
+
+
+def as_visible(text: str) -> str:
+    """Return a text in which control characters are written out: a name in a file may hold any."""
+    return _UNSEEN.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+class _VisibleStream:
+    """A stream on which control characters of names and messages are written out."""
+
+    def __init__(self, stream: TextIO):
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        return self.stream.write(as_visible(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def console(stderr: bool = False, moving: bool = False) -> Console:
+    """Return a console for the stream as it is now; one that is `moving` draws over what it has drawn."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, width=None if is_terminal(stderr) else UNBROKEN)
+    stream = sys.stderr if stderr else sys.stdout
+    file: Any = stream if moving else _VisibleStream(stream)
+    return Console(file=file, highlight=False, width=None if is_terminal(stderr) else UNBROKEN)
 
 
 def print_out(*lines: RenderableType) -> None:
     """Print an answer; texts are taken as they are, without markup."""
     if not is_terminal() and all(isinstance(line, str) for line in lines):
         for text in (part for line in lines for part in str(line).splitlines() or [""]):
-            print(text.rstrip())
+            print(as_visible(text.rstrip()))
         return
     screen = console()
     if is_terminal():
@@ -63,13 +87,13 @@ def print_out(*lines: RenderableType) -> None:
         for line in lines:
             screen.print(line, markup=False, emoji=False)
     for line in captured.get().splitlines():  # without the spaces that fill a table
-        print(line.rstrip())
+        print(as_visible(line.rstrip()))
 
 
 def print_err(*lines: str) -> None:
     """Print on stderr."""
     if not is_terminal(stderr=True):
-        print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr)
+        print(*map(as_visible, lines), sep="\n", end="\n" if lines else "", file=sys.stderr)
         return
     for line in lines:
         console(stderr=True).print(line, markup=False, emoji=False, soft_wrap=True)
@@ -212,7 +236,7 @@ def progress_bar(*columns: ProgressColumn) -> Bar:
         BarColumn(bar_width=None, complete_style="cyan", finished_style="green"),
         *columns,
         TimeRemainingColumn(compact=True),
-        console=console(stderr=True),
+        console=console(stderr=True, moving=True),
         transient=True,
         expand=True,
         redirect_stdout=is_terminal(),

@@ -1,7 +1,11 @@
 """Keeps the rows of a run: each rate has its own table, each table is one Arrow stream on disk.
 
 In:  blocks of rows, as the engine accepts its steps
-Out: samples/*.arrow, readable up to the last block even if the process was killed
+Out: samples/*.arrow, readable up to the last block even if the process was killed; their checksums
+
+`samples/checksums` has a record for each message of each file, in the order of writing: its table, its rows,
+where it ends, and its CRC-32. What is read is compared with it. The data are written first: what has no
+record yet is not read.
 """
 
 from __future__ import annotations
@@ -10,10 +14,14 @@ import errno
 import os
 import re
 import struct
+import weakref
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +29,7 @@ import pyarrow as pa
 from hocket.errors import FileError, HocketError, InternalError
 from hocket.model.protocols import Array
 
-SAMPLES = "samples"
+SAMPLES, CHECKSUMS = "samples", "checksums"
 RESCUED = ".rows"
 """What a table's file of rows ends with that compiled code wrote when the process crashed."""
 _NAME, _UNIT = b"hocket.table", b"unit"
@@ -76,6 +84,61 @@ class SampleTable:
         return f"{index:03}-{readable}.arrow"
 
 
+_RECORD = np.dtype([("table", "<u4"), ("rows", "<u4"), ("end", "<u8"), ("crc", "<u4"), ("guard", "<u4")])
+"""A record of the checksums; `guard` is that of the record itself."""
+
+
+def _guards(records: Any) -> Any:
+    """Return the guards that records should have: each field counts, and a record of zeros has another."""
+    table, rows, end, crc = (records[name].astype(np.uint64) for name in ("table", "rows", "end", "crc"))
+    high, low = end >> np.uint64(32), end & np.uint64(0xFFFFFFFF)
+    mixed = np.uint64(0x9E3779B1) ^ (crc * np.uint64(0x85EBCA77)) ^ (low * np.uint64(0xC2B2AE3D))
+    mixed ^= (high * np.uint64(0x27D4EB2F)) ^ (table * np.uint64(0x165667B1)) ^ (rows * np.uint64(0x2545F491))
+    return (mixed & np.uint64(0xFFFFFFFF)).astype("<u4")
+
+
+class Checksums:
+    """The checksums of a run, as they are on disk; they grow while it runs.
+
+    `unfinished`: it was not ended in order, and what stands last may be torn.
+    """
+
+    def __init__(self, path: Path, unfinished: bool):
+        self.path = path
+        self.unfinished = unfinished
+        self._size = -1
+        self._records: dict[int, Any] = {}
+
+    def of(self, table: int) -> Any:
+        """Return the records of a table, oldest first."""
+        try:
+            size = self.path.stat().st_size
+            if size != self._size:
+                self._records, self._size = self._read(), size
+        except OSError as error:
+            what = f"cannot read `{SAMPLES}/{self.path.name}`: {error.strerror or error}"
+            raise FileError(what, str(self.path), "the checksums of the samples") from error
+        return self._records.get(table, np.empty(0, _RECORD))
+
+    def _read(self) -> dict[int, Any]:
+        raw = self.path.read_bytes()
+        whole = np.frombuffer(raw[: len(raw) // _RECORD.itemsize * _RECORD.itemsize], _RECORD)
+        bad = np.flatnonzero(_guards(whole) != whole["guard"])
+        good = int(bad[0]) if len(bad) else len(whole)
+        torn = good < len(whole) or len(raw) % _RECORD.itemsize
+        later = len(bad) < len(whole) - good  # a good one stands after a bad one
+        if torn and (later or not self.unfinished):
+            raise damage_error(self.path, f"record {good + 1} of {len(whole)} is not as it was written")
+        records = whole[:good]
+        return {int(table): records[records["table"] == table] for table in np.unique(records["table"])}
+
+
+def damage_error(path: Path, what: str) -> FileError:
+    """Return the error for samples that are not as they were written."""
+    hint = "a copy of the run, if there is one; or run it again"
+    return FileError(f"`{path.name}` is damaged: {what}", str(path), "samples as hocket wrote them", hint)
+
+
 class ArrowRecorder:
     """Writes each table to `folder/samples` as an Arrow IPC stream, each block as one record batch.
 
@@ -89,6 +152,8 @@ class ArrowRecorder:
         self._schemas: list[pa.Schema] = []
         self._paths: list[Path] = []
         self._ends: list[int] = []
+        self._checksums: int | None = None
+        self._written = 0
 
     def open(self, tables: Sequence[SampleTable]) -> None:
         """Get ready for blocks of these tables; called once, first."""
@@ -97,11 +162,18 @@ class ArrowRecorder:
             samples.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise write_error(samples, error) from error
+        try:
+            self._checksums = os.open(samples / CHECKSUMS, _NEW_FILE, 0o666)
+        except OSError as error:
+            raise write_error(samples / CHECKSUMS, error) from error
+        self._finalizer = weakref.finalize(self, os.close, self._checksums)
         for index, table in enumerate(tables):
             path, schema = samples / table.file_name(index), table.schema
             try:
                 path.touch(exist_ok=False)
-                self._ends.append(_append_message(path, 0, schema.serialize()))
+                message = schema.serialize()
+                self._ends.append(_append_message(path, 0, message))
+                self._note_checksum(index, 0, message)
             except OSError as error:
                 raise write_error(path, error) from error
             self._paths.append(path)
@@ -132,14 +204,51 @@ class ArrowRecorder:
         ]
         message = pa.RecordBatch.from_arrays(columns, schema=schema).serialize()
         try:
-            self._ends[table] = _append_message(path, self._ends[table], message)
+            before, self._ends[table] = self._ends[table], _append_message(path, self._ends[table], message)
+            try:
+                self._note_checksum(table, len(block), message)
+            except BaseException:  # what has no checksum is not kept
+                self._ends[table] = before
+                os.truncate(path, before)
+                raise
         except OSError as error:
             raise write_error(path, error, "; all rows written before are kept") from error
 
+    def _note_checksum(self, table: int, rows: int, message: pa.Buffer) -> None:
+        """Append the record of a message that was written, whole or not at all."""
+        assert self._checksums is not None
+        record = np.array([(table, rows, self._ends[table], zlib.crc32(message), 0)], _RECORD)
+        record["guard"] = _guards(record)
+        raw = record.tobytes()
+        try:
+            if os.write(self._checksums, raw) != len(raw):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except BaseException:
+            with suppress(OSError):
+                os.ftruncate(self._checksums, self._written)
+                os.lseek(self._checksums, self._written, os.SEEK_SET)
+            raise
+        self._written += len(raw)
+
+    def sync(self) -> None:
+        """Have all that was written on the disk itself, and not only with the system."""
+        for path in self._paths:
+            with suppress(OSError), path.open("r+b") as file:
+                os.fsync(file.fileno())
+        if self._checksums is not None:
+            with suppress(OSError):
+                os.fsync(self._checksums)
+
     def close(self) -> None:
         """Let go of everything held; what was written stays."""
+        if self._checksums is not None:
+            self._finalizer()
+            self._checksums = None
         # An Arrow stream needs no end mark: it may end with its file.
         self._paths, self._schemas, self._ends = [], [], []
+
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def _append_message(path: Path, end: int, message: pa.Buffer) -> int:
@@ -187,41 +296,96 @@ def write_error(path: Path, error: OSError, and_yet: str = "") -> HocketError:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """A table as it is on disk: it may still grow, and it may end in the middle of a block."""
+    """A table as it is on disk: it may still grow, and it may end in the middle of a block.
+
+    Each block is compared with its checksum before it is handed out, once for each of these objects. Runs of
+    older versions have no checksums: what they hold is taken as it is.
+    """
 
     path: Path
     table: SampleTable
+    checksums: Checksums | None = None
+    index: int = 0
+    """The number of the table in the checksums."""
+    verified: set[int] = field(default_factory=set, compare=False, repr=False)
+    """Where the blocks end that were found to be as they were written."""
 
     @staticmethod
-    def open(path: Path) -> Samples | None:
-        """Return None if not even the heading is whole, or if the file is not one of hocket's."""
+    def open(path: Path, checksums: Checksums | None = None, index: int = 0) -> Samples | None:
+        """Return None if not even the heading is whole, or if the file is not one of hocket's.
+
+        A file with checksums must be there and be whole, unless its run was not ended in order.
+        """
+        if checksums is not None and not _is_heading_whole(path, checksums, index):
+            return None
         with _map_samples(path) as file:
             try:
                 table = SampleTable.from_schema(pa.ipc.open_stream(file).schema)
-            except _TORN:
-                return None
-        return Samples(path, table) if table else None
+            except (*_TORN, ValueError):
+                table = None
+        return Samples(path, table, checksums, index) if table else None
 
     def blocks(self, ports: Iterable[str] = ()) -> Iterator[pa.RecordBatch]:
         """Yield the whole blocks, oldest first, with the time and these ports, in the order of the file.
 
-        The blocks are mapped into memory: what is not looked at is not loaded.
+        The blocks are mapped into memory: what is not looked at is not loaded. Raises FileError where a block
+        is not as it was written; of a run that was not ended in order the last ones may be torn.
         """
         columns = sorted({1 + self.table.columns.index(port) for port in ports})
         options = pa.ipc.IpcReadOptions(included_fields=[0, *columns])
+        checks = self._verified_rows()
         with _map_samples(self.path) as file, pa.ipc.open_stream(file, options=options) as stream:
             while True:
                 try:
+                    rows = next(checks)
                     block = stream.read_next_batch()
                     block.validate()  # a power cut may have left zeros
                 except (StopIteration, *_TORN):
                     break
+                if rows is not None and block.num_rows != rows:
+                    raise damage_error(self.path, f"a block has {block.num_rows} rows instead of {rows}")
                 yield block
-        rescued = _read_rescued(self.path.with_suffix(RESCUED), 1 + len(self.table.columns))
+        rescued = self._rescued_rows()
         if len(rescued):
             fields = [self.table.schema.field(place) for place in (0, *columns)]
             arrays = [pa.array(rescued[:, place]) for place in (0, *columns)]
             yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, self.table.schema.metadata))
+
+    def _verified_rows(self) -> Iterator[int | None]:
+        """Yield how many rows each block has that is as it was written; None, for ever: nobody knows."""
+        if self.checksums is None:
+            while True:
+                yield None
+        records = self.checksums.of(self.index)
+        data = _map_bytes(self.path)
+        ends = [int(end) for end in records["end"]]
+        for number, (start, end) in enumerate(pairwise(ends), 1):
+            if end not in self.verified:
+                if not _is_as_written(data, start, records[number]):
+                    if self._is_torn_tail(data, records, number):
+                        return
+                    what = f"block {number} of {len(ends) - 1} is not as it was written"
+                    raise damage_error(self.path, what)
+                self.verified.add(end)
+            yield int(records[number]["rows"])
+        if len(data) != ends[-1] and not self.checksums.unfinished:
+            raise damage_error(self.path, f"it has {len(data)} bytes instead of {ends[-1]}")
+
+    def _rescued_rows(self) -> Array:
+        """Return the rows that were written as the process crashed, if they follow the last block."""
+        width = 1 + len(self.table.columns)
+        if self.checksums is not None:
+            ends = self.checksums.of(self.index)["end"]
+            if len(ends) > 1 and int(ends[-1]) not in self.verified:
+                return np.empty((0, width))
+        return _read_rescued(self.path.with_suffix(RESCUED), width)
+
+    def _is_torn_tail(self, data: Any, records: Any, number: int) -> bool:
+        """Return whether a run that was not ended in order ends here: no later block is whole."""
+        assert self.checksums is not None
+        later = range(number + 1, len(records))
+        whole = any(_is_as_written(data, int(records[k - 1]["end"]), records[k]) for k in later)
+        return self.checksums.unfinished and not whole
 
     def read(self, ports: Sequence[str]) -> list[Array]:
         """Return the time in seconds, and these ports in the order asked for."""
@@ -236,7 +400,43 @@ class Samples:
     @property
     def rows(self) -> int:
         """How many there are, now."""
+        if self.checksums is not None:
+            return int(self.checksums.of(self.index)["rows"].sum()) + len(self._rescued_rows())
         return sum(block.num_rows for block in self.blocks())
+
+    @property
+    def torn_bytes(self) -> int:
+        """How many bytes at the end are left out: they are not a whole block."""
+        if self.checksums is None:
+            return 0
+        for _ in self._verified_rows():
+            pass
+        first = int(self.checksums.of(self.index)["end"][0])
+        return self.path.stat().st_size - max(self.verified, default=first)
+
+
+def _is_heading_whole(path: Path, checksums: Checksums, index: int) -> bool:
+    """Return False for a run that was ended before it was; raises FileError for one that lost it."""
+    records, there = checksums.of(index), path.is_file()
+    data = _map_bytes(path) if there else b""
+    if len(records) and _is_as_written(data, 0, records[0]) and not records[0]["rows"]:
+        return True
+    if len(records) > 1 or not checksums.unfinished:
+        raise damage_error(path, "its heading is not as it was written" if there else "the file is missing")
+    return False
+
+
+def _is_as_written(data: Any, start: int, record: Any) -> bool:
+    end = int(record["end"])
+    return start < end <= len(data) and zlib.crc32(data[start:end]) == int(record["crc"])
+
+
+def _map_bytes(path: Path) -> Any:
+    try:
+        return np.memmap(path, np.uint8, "r") if path.stat().st_size else b""
+    except OSError as error:
+        what = f"cannot read `{path.name}`: {error.strerror or error}"
+        raise FileError(what, where=str(path), hint="was the run moved or deleted?") from error
 
 
 def _read_rescued(path: Path, width: int) -> Array:

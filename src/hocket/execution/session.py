@@ -30,7 +30,8 @@ from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import StepCounts
 from hocket.engine.selection import ConstraintDrift, RecordedTable, TableChoice, bind_tables, keep_start_rows
 from hocket.errors import EndRequestError, HocketError, merge_notes
-from hocket.files.run_folder import FACTS, Run, RunFolder, Status
+from hocket.files.run_facts import FACTS, Status
+from hocket.files.run_folder import Run, RunFolder
 from hocket.files.toml import dumps
 from hocket.model.clock import Clock
 from hocket.model.experiment import Experiment
@@ -288,6 +289,7 @@ class Execution:
             self.output.add({"notes": self.notes, "within_step": True})
         else:
             self._keep_energies()
+        self._sync()
         ended = self.output.end(status, reached=self.time_reached, counts=counts, phases=self.phases)
         self.guard.set_facts(*self.output.crash_facts())
         return ended
@@ -368,6 +370,7 @@ class Execution:
         with suppress(HocketError):
             status: Status = "stopped" if isinstance(error, KeyboardInterrupt) else "failed"
             text = str(error) or type(error).__name__
+            self._sync()
             self.output.end(status, reached=self.time_reached, phases=self.phases, error=text)
         for index, block in self.unwritten.items():  # last: they take all the room that is left
             with suppress(HocketError):
@@ -390,6 +393,10 @@ class Execution:
     def time_reached(self) -> float:
         """The time reached, in seconds."""
         return self.job.clock.time(0 if self.engine is None else self.engine.now)
+
+    def _sync(self) -> None:
+        if self.output.is_long:
+            self.recorder.sync()
 
     def _keep_pace(self) -> None:
         if self.pace is not None:

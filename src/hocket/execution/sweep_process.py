@@ -32,9 +32,10 @@ from hocket import errors
 from hocket.errors import Fault, HocketError, SimulatorError
 from hocket.execution.run import run_experiment
 from hocket.files.experiments import vary_experiment
-from hocket.files.run_folder import mark_stopped, read_facts
+from hocket.files.run_facts import read_facts
+from hocket.files.run_folder import mark_stopped
 from hocket.model.experiment import Experiment
-from hocket.simulators.fmu.isolated import describe_signal
+from hocket.simulators.fmu.isolated import MALFORMED, describe_signal
 from hocket.simulators.fmu.live import LOGGER
 
 GRACE = 1.0
@@ -81,15 +82,21 @@ class SweepProcess:
         ends = killed = None
         while True:
             line = self._read_line()
-            if line is None:  # the process is gone
-                code = process.wait()
+            if line is None:  # the process is gone, or says what is not well formed
                 self.close()
+                code = process.returncode
                 if ends is not None:
                     mark_stopped(task.folder)
                     return
                 raise _describe_end(task, code)
             if line:
-                if self._handle(line, update):
+                try:
+                    over = self._handle(line, update)
+                except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+                    self.close()
+                    what = "its process sent what is not well formed, and was ended"
+                    raise SimulatorError(what, f"run {task.number + 1:03}", "", MALFORMED) from None
+                if over:
                     return
             elif interrupted.is_set():
                 now = time.monotonic()

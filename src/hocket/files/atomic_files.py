@@ -18,10 +18,13 @@ from hocket.model.arguments import as_path
 
 
 @contextmanager
-def replace_file(path: Path | str, failure: type[HocketError] = HocketError) -> Iterator[IO[bytes]]:
+def replace_file(
+    path: Path | str, failure: type[HocketError] = HocketError, sync: bool = False
+) -> Iterator[IO[bytes]]:
     """Write a file so that nobody sees half of it; a link stays one, a pipe or device is written into.
 
-    Raises `failure` if that cannot be done.
+    With `sync` it is on the disk, and not only with the system, when this returns. Raises `failure` if it
+    cannot be written.
     """
     target = as_path(path)
     try:
@@ -29,32 +32,43 @@ def replace_file(path: Path | str, failure: type[HocketError] = HocketError) -> 
             with target.open("wb") as file:
                 yield file
             return
-        with _replace_when_written(target.resolve()) as file:
+        with _replace_when_written(target.resolve(), sync) as file:
             yield file
     except OSError as error:
         raise failure(write_error(target, error).faults) from error
 
 
 @contextmanager
-def _replace_when_written(whole: Path) -> Iterator[IO[bytes]]:
+def _replace_when_written(whole: Path, sync: bool) -> Iterator[IO[bytes]]:
     half = whole.with_name(whole.name + ".new")
     try:
         with half.open("wb") as file:
             yield file
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(half, whole)
+        if sync and os.name == "posix":
+            folder = os.open(whole.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
     finally:
         with suppress(OSError):
             half.unlink()
 
 
-def write_text(path: Path, text: str, failure: type[HocketError] = HocketError) -> None:
+def write_text(
+    path: Path, text: str, failure: type[HocketError] = HocketError, *, sync: bool = False
+) -> None:
     """Write a text as UTF-8, whole or not at all."""
     try:
         written = text.encode()
     except UnicodeEncodeError as error:
         what = f"`{Path(path).name}` cannot be written: text with a lone surrogate {text[error.start]!a}"
         raise failure(what, str(path), "text that UTF-8 can hold") from None
-    with replace_file(path, failure) as file:
+    with replace_file(path, failure, sync) as file:
         file.write(written)
 
 
@@ -64,3 +78,5 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise FileError(f"cannot read `{path.name}`: {error.strerror or error}", where=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise FileError(f"cannot read `{path.name}`: it is not a text in UTF-8", where=str(path)) from error

@@ -6,7 +6,6 @@ Out: verdict, rows, trust.json and trust.arrow; a Matplotlib figure, for which n
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -29,7 +28,8 @@ from hocket.files.plotting import (
     save_figure,
     set_axes_title,
 )
-from hocket.files.run_folder import BANDS, TRUST, read_facts
+from hocket.files.run_facts import checksum, parse_sealed, read_facts, seal
+from hocket.files.run_folder import BANDS, TRUST
 from hocket.model.protocols import Array
 from hocket.model.units import Share
 
@@ -282,7 +282,7 @@ def _describe_error(each: PortEstimate | InputDefect, unit: str) -> str:
     return f"{Share(each.relative):.2g} of peak, {each.largest:.2g} {unit}".rstrip()
 
 
-MARK, FORMAT = "hocket_trust", 1
+MARK, FORMAT = "hocket_trust", 2
 _BROKEN = (KeyError, TypeError, ValueError, AttributeError, OSError, pa.ArrowException)
 _LISTS = ("t", "value", "error")
 
@@ -322,7 +322,8 @@ def write_estimate(folder: Path | str, estimate: ErrorEstimate) -> None:
     table = pa.table(columns)
     with replace_file(place / BANDS) as file, pa.ipc.new_file(file, table.schema) as arrow:
         arrow.write_table(table)
-    write_text(place / TRUST, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+    facts["bands"] = checksum((place / BANDS).read_bytes())
+    write_text(place / TRUST, seal(facts))
 
 
 def read_estimate(folder: Path | str) -> ErrorEstimate | None:
@@ -334,7 +335,9 @@ def read_estimate(folder: Path | str) -> ErrorEstimate | None:
     if not (place / TRUST).is_file():
         return None
     try:
-        facts = json.loads(read_text(place / TRUST))
+        facts = parse_sealed(read_text(place / TRUST), str(place / TRUST), MARK)
+        if facts is None:
+            raise ValueError("it is not one of hocket's")
         if facts[MARK] > FORMAT:
             hint = "pip install --upgrade hocket"
             raise FileError("the estimate was written by a newer hocket", str(place / TRUST), hint=hint)
@@ -351,6 +354,8 @@ def read_estimate(folder: Path | str) -> ErrorEstimate | None:
 def _parse_estimate(facts: Mapping[str, Any], place: Path) -> ErrorEstimate:
     if facts["method"] not in get_args(Method):
         raise ValueError(f"there is no method `{facts['method']}`")
+    if "bands" in facts and facts["bands"] != checksum((place / BANDS).read_bytes()):
+        raise ValueError(f"`{BANDS}` was changed since hocket wrote it")
     with pa.OSFile(str(place / BANDS)) as file:
         table = pa.ipc.open_file(file).read_all()
     lists = {name: table.column(name).combine_chunks() for name in _LISTS}
@@ -366,13 +371,15 @@ def _parse_estimate(facts: Mapping[str, Any], place: Path) -> ErrorEstimate:
             PortEstimate(series, error, _parse_number(each["order"]), float(each.get("rounding", 0.0)))
         )
     gaps = tuple(
-        InputDefect(**{**gap, **{name: _parse_number(gap[name]) for name in _NUMBERS}})
+        InputDefect(
+            str(gap["input"]), str(gap["output"]), str(gap["unit"]), *(float(gap[name]) for name in _NUMBERS)
+        )
         for gap in facts["gaps"]
     )
     return ErrorEstimate(
         tuple(ports),
         tuple(map(str, facts["doubts"])),
-        facts["predicted order"],
+        None if facts["predicted order"] is None else int(facts["predicted order"]),
         facts["method"],
         tuple(map(str, facts["unseen"])),
         gaps,

@@ -39,7 +39,7 @@ def read(path: Path | str) -> Experiment:
         hint = suggest_nearest(file.name, names)
         raise FileError(f"there is no file `{path}`", str(path), "", hint)
     if kind not in _READERS:
-        from hocket.files.run_folder import FACTS
+        from hocket.files.run_facts import FACTS
 
         what = f"`{file.name}` is neither a scenario nor an FMU: its name does not say so"
         if file.is_dir():

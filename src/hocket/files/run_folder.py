@@ -7,7 +7,6 @@ Out: run.json, scenario.toml and plan.txt beside the samples; or a Run
 from __future__ import annotations
 
 import datetime
-import json
 import os
 import platform
 import re
@@ -17,23 +16,48 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from hocket.engine.ledger import COLUMNS
-from hocket.engine.recording import RESCUED, SAMPLES, Samples, SampleTable, write_error
+from hocket.engine.recording import (
+    CHECKSUMS,
+    RESCUED,
+    SAMPLES,
+    Checksums,
+    Samples,
+    SampleTable,
+    damage_error,
+    write_error,
+)
 from hocket.errors import FileError, ScenarioError, count, suggest_nearest
 from hocket.files.atomic_files import read_text, replace_file, write_text
 from hocket.files.plotting import Series, draw_series, import_extra
+from hocket.files.run_facts import (
+    FACTS,
+    FORMAT,
+    MARK,
+    SEALED,
+    UNFINISHED,
+    Status,
+    checksum,
+    is_abandoned,
+    process_is_gone,
+    process_start,
+    process_tag,
+    read_facts,
+    seal,
+)
 from hocket.model.arguments import as_path, as_texts, is_one_of
 from hocket.model.protocols import Array
 
@@ -42,13 +66,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-Status: TypeAlias = Literal["running", "finished", "ended", "stopped", "failed", "crashed", "killed"]
-"""`stopped` is Ctrl-C. `crashed`: its process ended by a signal or inside an FMU, of which `error` tells;
-`killed`: its process is gone without a word."""
-
-FACTS, SCENARIO, PLAN, REPORT = "run.json", "scenario.toml", "plan.txt", "report.html"
+SCENARIO, PLAN, REPORT = "scenario.toml", "plan.txt", "report.html"
 TRUST, BANDS = "trust.json", "trust.arrow"
-MARK, FORMAT = "hocket_run", 1
+LONG = 1.0
+"""Seconds of real time from which on a run is worth waiting for the disk at its end."""
 
 
 class UnknownPortError(ScenarioError, KeyError):
@@ -56,10 +77,6 @@ class UnknownPortError(ScenarioError, KeyError):
 
     def __str__(self) -> str:
         return self.text()  # a KeyError would show it quoted, on one line
-
-
-_ALWAYS = {"name": str, "status": str, "process": int, "versions": dict}
-"""What run.json has from its beginning on."""
 
 
 class Run:
@@ -79,10 +96,6 @@ class Run:
         if facts[MARK] > FORMAT:
             hint = "pip install --upgrade hocket"
             raise FileError(f"`{path.name}` was written by a newer hocket", where=str(path), hint=hint)
-        wrong = [key for key, kind in _ALWAYS.items() if not isinstance(facts.get(key), kind)]
-        if wrong:
-            what = f"the {FACTS} of `{path.name}` is damaged: `{wrong[0]}` is {facts.get(wrong[0])!r:.40}"
-            raise FileError(what, str(path), "a folder as hocket wrote it")
         self.path = path
         self.info: Mapping[str, Any] = MappingProxyType(facts)
         self._keep = keep
@@ -106,7 +119,7 @@ class Run:
     def status(self) -> str:
         """How it went, as it stood when this Run was opened: "finished", "ended by `stair`" ..."""
         status: Status = self.info["status"]
-        if status == "running" and _process_is_gone(self.info):
+        if status == "running" and process_is_gone(self.info):
             return "killed"
         return f"ended by `{self.info.get('ended_by', '')}`" if status == "ended" else status
 
@@ -118,12 +131,33 @@ class Run:
     @property
     def scenario_text(self) -> str:
         """The scenario as it was resolved (scenario.toml)."""
-        return read_text(self.path / SCENARIO)
+        return self._kept_text(SCENARIO)
 
     @property
     def plan_text(self) -> str:
         """The plan that was run (plan.txt)."""
-        return read_text(self.path / PLAN)
+        return self._kept_text(PLAN)
+
+    def _kept_text(self, name: str) -> str:
+        text, told = read_text(self.path / name), self.info.get("files", {}).get(name)
+        if told is not None and told != checksum(text):
+            what = f"`{name}` is damaged: it was changed since hocket wrote it"
+            raise FileError(what, str(self.path / name), "the file as hocket wrote it")
+        return text
+
+    @property
+    def integrity_notes(self) -> tuple[str, ...]:
+        """What is to be known of how whole the samples are: nothing, if they are as they were written."""
+        if self.info[MARK] < SEALED:
+            return ("it has no checksums, as an older hocket wrote it: damage would not be noticed",)
+        torn = {samples.path.name: samples.torn_bytes for samples in self._samples.values()}
+        if self.status == "running":
+            return ()
+        return tuple(
+            f"`{name}` ends in {count(size, 'byte')} that are not a whole block, and are left out"
+            for name, size in torn.items()
+            if size
+        )
 
     @property
     def tables(self) -> tuple[SampleTable, ...]:
@@ -155,8 +189,34 @@ class Run:
 
     @cached_property
     def _samples(self) -> dict[str, Samples]:
-        files = sorted((self.path / SAMPLES).glob("*.arrow"))
-        return {found.table.name: found for found in map(Samples.open, files) if found}
+        samples = self.path / SAMPLES
+        if self.info[MARK] < SEALED:
+            found = map(Samples.open, sorted(samples.glob("*.arrow")))
+            return {each.table.name: each for each in found if each}
+        unfinished = self.info["status"] in UNFINISHED or bool(self.info.get("torn"))
+        checksums = Checksums(samples / CHECKSUMS, unfinished)
+        if not (unfinished and not checksums.path.exists()):
+            self._check_checksums(checksums.path)
+        known = {}
+        files = [self.path / listed["file"] for listed in self.info.get("tables", ())]
+        files = files or sorted(samples.glob("*.arrow"))
+        for index, file in enumerate(files if checksums.path.exists() else ()):
+            if each := Samples.open(file, checksums, index):
+                known[each.table.name] = each
+        return known
+
+    def _check_checksums(self, file: Path) -> None:
+        """Refuse checksums that are fewer than, or others than, there were when the run ended."""
+        told = self.info.get("checksums")
+        if told is None:
+            return
+        try:
+            with file.open("rb") as opened:
+                whole = checksum(opened.read(told["bytes"])) == told["crc"]
+        except OSError as error:
+            raise damage_error(file, error.strerror or str(error)) from None
+        if not whole:
+            raise damage_error(file, "it is not as it was when the run ended")
 
     @cached_property
     def _finest(self) -> dict[str, Samples]:
@@ -285,19 +345,6 @@ class Run:
         return pa.Table.from_arrays(arrays, schema=SampleTable("", ports, units).schema)
 
 
-def _process_is_gone(facts: Mapping[str, Any]) -> bool:
-    """Return whether the process that wrote a run on this machine is no longer there."""
-    if os.name != "posix" or facts.get("host") != platform.node() or "process" not in facts:
-        return False
-    try:
-        os.kill(int(facts["process"]), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
 def open_run(path: Path | str) -> Run:
     """Open the run in a folder; it may still be running, or have been killed."""
     folder = as_path(path).absolute()
@@ -316,15 +363,6 @@ def _number_instants(t: Array) -> NDArray[np.complex128]:
     return t + 1j * (np.arange(len(t)) - np.searchsorted(t, t))
 
 
-def read_facts(folder: Path) -> dict[str, Any] | None:
-    """Return what run.json says; None if there is none of hocket's."""
-    try:
-        facts = json.loads(read_text(folder / FACTS))
-    except (FileError, ValueError):
-        return None
-    return facts if isinstance(facts, dict) and isinstance(facts.get(MARK), int) else None
-
-
 def mark_stopped(folder: Path) -> None:
     """Call a run stopped whose process had to be ended because it did not stop by itself."""
     facts = read_facts(folder)
@@ -337,7 +375,7 @@ def mark_stopped(folder: Path) -> None:
     facts |= {"status": "stopped", "error": "", "reached": min(last, default=facts.get("start", 0.0))}
     facts.setdefault("counts", {})
     facts.setdefault("timings", {"wall": 0.0, "phases": {}})
-    write_text(folder / FACTS, _facts_text(facts))
+    write_text(folder / FACTS, seal(facts | {"torn": True}, _plain_number))
 
 
 Time: TypeAlias = float | Fraction
@@ -361,6 +399,7 @@ class RunFolder:
             "begun": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "host": platform.node(),
             "process": os.getpid(),
+            "process_start": process_start(os.getpid()),
             "versions": _software_versions(),
         }
         self._save()
@@ -411,6 +450,7 @@ class RunFolder:
         self._facts |= {"engine": engine, "why_interpreted": why_interpreted}
         self._facts |= {"start": start, "stop": stop, "tables": listed}
         self._facts["notes"] = list(notes)
+        self._facts["files"] = {SCENARIO: checksum(scenario), PLAN: checksum(plan)}
         self._save()
 
     def add(self, facts: Mapping[str, Any]) -> None:
@@ -430,25 +470,47 @@ class RunFolder:
         wall = time.perf_counter() - self._since
         self._facts |= {"status": status, "error": error, "reached": reached, "counts": dict(counts)}
         self._facts["timings"] = {"wall": wall, "phases": dict(phases)}
-        self._save()
+        with suppress(OSError):  # a run that failed early has none
+            content = (self.path / SAMPLES / CHECKSUMS).read_bytes()
+            self._facts["checksums"] = {"bytes": len(content), "crc": checksum(content)}
+        self._save(sync=self.is_long)
         return Run(self.path, self._keep)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the run is kept, and took so long that it shall survive a power cut once it has ended."""
+        return self._keep is None and time.perf_counter() - self._since >= LONG
 
     def crash_facts(self) -> tuple[str, str]:
         """Return the run.json of a crash: the text before and after the words of its error."""
-        before, after = _facts_text(self._facts | {"status": "crashed", "error": _WORDS}).split(_WORDS)
+        facts = self._facts | {"status": "crashed", "error": _WORDS}
+        before, after = seal(facts, _plain_number).split(_WORDS)
         return before, after
 
-    def _save(self) -> None:
-        write_text(self.path / FACTS, _facts_text(self._facts))
+    def _save(self, sync: bool = False) -> None:
+        write_text(self.path / FACTS, seal(self._facts, _plain_number), sync=sync)
 
 
 class TemporaryFolder:
-    """A folder that goes when nothing holds this object any more, or when the interpreter ends."""
+    """A folder that goes when nothing holds this object any more, or when the interpreter ends.
+
+    Its name tells whose it is: one whose process was killed is removed by the next process that makes one.
+    """
 
     def __init__(self, name: str):
+        _remove_abandoned_folders(tempfile.gettempdir())
         readable = re.sub(r"[^\w.-]", "_", name)[:40]
-        self.path = Path(tempfile.mkdtemp(prefix=f"hocket-{readable}-"))
+        self.path = Path(tempfile.mkdtemp(prefix=f"hocket-{process_tag(os.getpid())}-{readable}-"))
         weakref.finalize(self, _remove_folder, self.path, os.getpid())
+
+
+@cache
+def _remove_abandoned_folders(place: str) -> None:
+    """Remove the temporary folders of processes that are gone, once for each process and place."""
+    for folder in Path(place).glob("hocket-*-*-*-*"):
+        with suppress(OSError):
+            if is_abandoned(folder.name.split("-")[1:4]) and folder.lstat().st_uid == os.getuid():
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_folder(path: Path, owner: int) -> None:
@@ -459,7 +521,7 @@ def _remove_folder(path: Path, owner: int) -> None:
 
 def _clear_folder(folder: Path, overwrite: bool) -> None:
     """Delete the run in a folder, and only that."""
-    if read_facts(folder) is None:
+    if not _is_run(folder):
         expected = "a new folder, an empty one, or one that holds a run"
         raise FileError(f"`{folder.name}` has other files in it", where=str(folder), expected=expected)
     if not overwrite:
@@ -469,6 +531,7 @@ def _clear_folder(folder: Path, overwrite: bool) -> None:
     for suffix in (".arrow", RESCUED):
         for path in samples.glob(f"[0-9][0-9][0-9]*-*{suffix}"):
             path.unlink()
+    (samples / CHECKSUMS).unlink(missing_ok=True)
     if samples.is_dir() and not any(samples.iterdir()):
         samples.rmdir()
     # run.json goes last: should this be interrupted, the folder is still known as a run.
@@ -476,8 +539,12 @@ def _clear_folder(folder: Path, overwrite: bool) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def _facts_text(facts: Mapping[str, Any]) -> str:
-    return json.dumps(facts, indent=1, ensure_ascii=False, default=_plain_number) + "\n"
+def _is_run(folder: Path) -> bool:
+    """Return whether a folder holds a run, be it damaged."""
+    try:
+        return read_facts(folder) is not None
+    except FileError:
+        return True
 
 
 def _plain_number(value: Any) -> Any:

@@ -30,6 +30,7 @@ from hocket.model.protocols import (
 )
 from hocket.planning.tree import PlanTree
 from hocket.simulators.fmu.recipe import Fmu
+from hocket.simulators.python import Python
 from hocket.simulators.wrappers.emulation import innermost_model
 
 
@@ -59,6 +60,7 @@ def describe_model(model: Model) -> Iterator[str]:
     origin, order = origin_of(model), model.capabilities.order
     yield from [Path(origin).name if os.path.isabs(origin) else origin] if origin else []
     yield from ["isolated"] if is_isolated(model) else []
+    yield from ["not loaded"] if isinstance(bare, Python) and not bare.is_loaded else []
     stateless = state_count(model) == 0
     yield from ["no state"] if stateless else [method] if method else []
     yield from [f"order {order}"] if order is not None and not stateless else []

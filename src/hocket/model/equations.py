@@ -154,7 +154,7 @@ class _EquationParser:
             return ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError):
             hint = "names that are not plain words stand in backticks: `` `left-arm.x` ``"
-            what = f"`{text.strip()}` cannot be read"
+            what = f"`{text.strip():.200}` cannot be read"
             raise ScenarioError(what, self.where, "numbers, ports, + - * / ** and functions", hint) from None
 
     def is_port(self, node: ast.expr) -> bool:

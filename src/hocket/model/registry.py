@@ -11,12 +11,14 @@ same form, in the groups `hocket.orchestrators`, `hocket.extrapolators`, `hocket
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 from hocket.errors import ScenarioError, suggest_nearest
+from hocket.model.code_loading import permit_code
 
 Kind: TypeAlias = Literal["orchestrators", "extrapolators", "simulators", "accelerators"]
 
@@ -110,6 +112,8 @@ def load(kind: Kind, name: str) -> Any:
     if point is None:
         what = f"there is no {SINGULAR[kind]} `{name}`"
         raise ScenarioError(what, SINGULAR[kind], "", suggest_nearest(name, names(kind)))
+    source = f"the entry point `{point.value}` of an installed package"
+    permit_code(name, source, announced=point.module not in sys.modules)
     try:
         return point.load()
     except Exception as error:  # whatever the import of another package's module raises

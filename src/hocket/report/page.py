@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -22,6 +23,7 @@ from hocket.files.atomic_files import write_text
 from hocket.files.error_estimate import ErrorEstimate, read_estimate
 from hocket.files.run_folder import REPORT, Run
 from hocket.files.toml import loads
+from hocket.model.code_loading import no_code
 from hocket.model.experiment import Experiment
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
@@ -263,19 +265,23 @@ _STYLES = ("page.css", "timeline.css")
 _SCRIPTS = ("errors.js", "wires.js", "axes.js", "charts.js", "ready.js")
 
 
-def write_report(run: Run, path: Path | str | None = None, experiment: Experiment | None = None) -> Path:
+def write_report(
+    run: Run, path: Path | str | None = None, experiment: Experiment | None = None, *, code: bool = False
+) -> Path:
     """Write the page of a run, by default as report.html in its folder; return where.
 
-    `experiment` is what was run, where the run folder cannot tell (models made in Python code).
+    `experiment` is what was run, where the run folder cannot tell (models made in Python code). Code that
+    the run folder names, FMUs too, is loaded only with `code`: what cannot be told without it says so.
     """
     file = run.path / REPORT if path is None else Path(path)
-    write_text(file, report_page(run, experiment))
+    write_text(file, report_page(run, experiment, code=code))
     return file
 
 
-def report_page(run: Run, experiment: Experiment | None = None) -> str:
+def report_page(run: Run, experiment: Experiment | None = None, *, code: bool = False) -> str:
     """Return the page as text."""
-    story = gather_report_data(run, experiment)
+    with nullcontext() if code or experiment else no_code("`code=True` (--code) loads it: that runs it"):
+        story = gather_report_data(run, experiment)
     parts = (
         run_header(run),
         verdict_section(story),

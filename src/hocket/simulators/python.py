@@ -75,7 +75,8 @@ _FLAGS = ("variable_step", "stops_early")
 class _ClassFacts(NamedTuple):
     """What is known once the class is loaded."""
 
-    cls: type[Any]
+    cls: type[Any] | None
+    """None: it is not loaded."""
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     capabilities: Capabilities
@@ -129,7 +130,9 @@ class Python(Recipe):
             _ = self._class_facts
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_class_facts"}
+        state = dict(self.__dict__)
+        known = state.pop("_class_facts", None)
+        return state if known is None or known.cls else {**state, "_class_facts": known}
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -152,6 +155,28 @@ class Python(Recipe):
         """The class as text that `Python` reads back."""
         return qualified_name(self.cls)
 
+    @property
+    def declared(self) -> Mapping[str, Any]:
+        """What its class says of itself; nothing, if it is not loaded."""
+        cls = self._class_facts.cls
+        return {} if cls is None else class_declarations(cls)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether its class was loaded when its ports were asked for; see `unloaded`."""
+        return self._class_facts.cls is not None
+
+    @property
+    def needs_loading(self) -> bool:
+        """Whether its class is to be loaded before anything is known of it but what is given here."""
+        return isinstance(self.cls, str) and "_class_facts" not in self.__dict__
+
+    def unloaded(self, inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Python:
+        """Return the same model with these ports, for those who look at it without loading its class."""
+        bare = copy.copy(self)
+        bare.__dict__["_class_facts"] = _ClassFacts(None, inputs, outputs, Capabilities(), True)
+        return bare
+
     def without_period(self) -> Python:
         """Return the same model in the step of its level."""
         bare = copy.copy(self)
@@ -160,6 +185,9 @@ class Python(Recipe):
 
     @cached_property
     def _class_facts(self) -> _ClassFacts:
+        return self._load_class()
+
+    def _load_class(self) -> _ClassFacts:
         where = self.class_name
         cls = load(self.cls, self.folder) if isinstance(self.cls, str) else self.cls
         if not isinstance(cls, type):
@@ -181,16 +209,17 @@ class Python(Recipe):
         return _ClassFacts(cls, inputs, outputs, _class_capabilities(cls, where), takes_inputs)
 
     def open(self) -> Simulator:
-        known = self._class_facts
+        known = self._class_facts if self._class_facts.cls else self._load_class()
+        cls: Any = known.cls
         try:
-            made = known.cls(**self.parameters)
+            made = cls(**self.parameters)
         except HocketError:
             raise
         except (TypeError, ValueError) as error:
-            what = f"`{known.cls.__name__}` cannot be made with these parameters: {error}"
-            raise ScenarioError(what, self.class_name, f"parameters {_signature_text(known.cls)}") from error
+            what = f"`{cls.__name__}` cannot be made with these parameters: {error}"
+            raise ScenarioError(what, self.class_name, f"parameters {_signature_text(cls)}") from error
         except Exception as error:
-            what = f"`{known.cls.__name__}` cannot be made: {type(error).__name__}: {error}"
+            what = f"`{cls.__name__}` cannot be made: {type(error).__name__}: {error}"
             raise SimulatorError(what, place_of(error)) from error
         return _ObjectSimulator(made, known.takes_inputs)
 

@@ -23,6 +23,7 @@ import numpy as np
 from hocket.errors import Fault, HocketError, Place, ScenarioError, raise_faults, suggest_nearest
 from hocket.model.arguments import as_texts, expect
 from hocket.model.clock import Duration, seconds
+from hocket.model.code_loading import permit_code
 from hocket.model.ports import Port
 
 _files: dict[Path, tuple[int, ModuleType]] = {}
@@ -41,30 +42,38 @@ def load(written: str, folder: str = "") -> Any:
 
     Paths start in `folder`, else in the working directory; modules are looked for there last.
     """
-    place, _, name = written.rpartition(":")
-    if not place or not name:
-        expected = '"package.module:Name" or "path/to/file.py:Name"'
-        raise ScenarioError(f"`{written}` does not say what to load and from where", expected=expected)
-    if place.endswith(".py"):
-        found: Any = _from_file(Path(folder) / place, written)
-    else:
-        found = _from_name(place, folder, written)
+    place, name = locate(written, folder)
+    found = _from_name(place, folder, written) if isinstance(place, str) else _from_file(place, written)
     for part in name.split("."):
         if not hasattr(found, part):
             known = [name for name in dir(found) if not name.startswith("_")]
-            raise ScenarioError(f"`{place}` has no `{part}`", written, "", suggest_nearest(part, known))
+            at = written.rpartition(":")[0]
+            raise ScenarioError(f"`{at}` has no `{part}`", written, "", suggest_nearest(part, known))
         found = getattr(found, part)
     return found
 
 
-def _from_file(path: Path, written: str) -> ModuleType:
-    path = path.resolve()
+def locate(written: str, folder: str = "") -> tuple[Path | str, str]:
+    """Return the file, or the name of the module, and the name in it that a text means; nothing is loaded."""
+    place, _, name = written.rpartition(":")
+    if not place or not name:
+        expected = '"package.module:Name" or "path/to/file.py:Name"'
+        raise ScenarioError(f"`{written}` does not say what to load and from where", expected=expected)
+    if not place.endswith(".py"):
+        return place, name
+    path = (Path(folder) / place).resolve()
     if not path.is_file():
         beside = sorted(file.name for file in path.parent.glob("*.py")) if path.parent.is_dir() else []
         hint = suggest_nearest(path.name, beside)
         raise ScenarioError(f"there is no file `{path}`", written, "a Python file", hint)
+    return path, name
+
+
+def _from_file(path: Path, written: str) -> ModuleType:
     changed = path.stat().st_mtime_ns
-    if path in _files and _files[path][0] == changed:
+    known = path in _files and _files[path][0] == changed
+    permit_code(written, str(path), announced=not known)
+    if known:
         return _files[path][1]
     # one name per path: files of the same name in two folders must not meet
     name = f"{path.stem}_{zlib.crc32(str(path).encode()):08x}"
@@ -84,6 +93,7 @@ def _from_file(path: Path, written: str) -> ModuleType:
 
 
 def _from_name(name: str, folder: str, written: str) -> ModuleType:
+    permit_code(written, f"the module `{name}`", announced=name not in sys.modules)
     with _importable_folder(Path(folder).resolve()), _report_load_errors(name):
         try:
             return importlib.import_module(name)

@@ -198,9 +198,11 @@ class Csv:
 
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the lines that are not empty, with their numbers; the header first."""
+        if self.file.exists() and not self.file.is_file():  # a device may never end
+            raise FileError(f"`{self.file}` is not a file", str(self.file), "a file with rows of numbers")
         try:
             with self.file.open(newline="", encoding="utf-8-sig") as file:
-                first = file.readline()
+                first = file.readline(_LONGEST_LINE)
                 file.seek(0)
                 separator = max(",;\t", key=first.count)
                 reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
@@ -273,6 +275,7 @@ _ANOTHER_RATE = (
 )
 
 
+_LONGEST_LINE = 1 << 24
 _TRUTHS = ("false", "true")
 _EXPECTED = {
     "integer": "whole numbers",

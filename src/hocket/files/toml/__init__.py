@@ -24,6 +24,7 @@ from hocket.files.toml.syntax import (
     open_document,
     parse_document,
 )
+from hocket.model.code_loading import is_code_refused
 from hocket.model.composite import Composite, levels
 from hocket.model.experiment import Experiment
 
@@ -86,11 +87,20 @@ def _as_experiment(what: Composite | Experiment) -> Experiment:
 def _read_experiment(place: FilePlace | Wrong, findings: TomlFindings) -> Experiment:
     experiment = place if place is WRONG else FILE.read(place.source.table, place)
     if place is not WRONG and experiment is not WRONG and findings.check:
-        _check_scenario(experiment.composite, place)
+        _check_scenario(_known_parts(experiment), place)
     if findings.faults:
         raise FileError(findings.sorted_faults())
     assert isinstance(experiment, Experiment)
     return experiment
+
+
+def _known_parts(experiment: Experiment) -> Composite:
+    """Return the composite as far as it is known: where no code is loaded, with stand-ins for it."""
+    if not is_code_refused():
+        return experiment.composite
+    from hocket.planning.unloaded import without_code
+
+    return without_code(experiment).composite
 
 
 def _check_scenario(composite: Composite, place: FilePlace) -> None:

@@ -49,6 +49,7 @@ from hocket.files.toml.table_kinds import (
     table_kind,
 )
 from hocket.model.bonds import Bond
+from hocket.model.code_loading import is_code_refused
 from hocket.model.composite import Composite, Orchestrator, StartMode
 from hocket.model.constraints import Constraint
 from hocket.model.experiment import Experiment, Tuning
@@ -125,7 +126,13 @@ class ModelsForm:
 
 
 def _load_model_code(model: Model) -> None:
-    """Let a model load its code and look at it."""
+    """Let a model load its code and look at it; without code, only what needs none."""
+    if is_code_refused():
+        from hocket.planning.unloaded import needs_loading
+
+        if not needs_loading(model):
+            _ = model.inputs, model.outputs
+        return
     _ = model.inputs, model.outputs
     if provides(model, CheckableModel):
         model.check()

@@ -20,6 +20,7 @@ import numpy as np
 from hocket.errors import HocketError, suggest_nearest
 from hocket.files.toml.syntax import WRONG, FilePlace
 from hocket.model.clock import format_duration, seconds
+from hocket.model.code_loading import is_code_refused
 from hocket.model.registry import load_place
 
 
@@ -299,11 +300,12 @@ class CodeForm:
             return place.report_unexpected(value, expected)
         if not place.findings.check:
             return value
-        from hocket.simulators.recipes import load
+        from hocket.simulators.recipes import load, locate
 
         folder = place.sibling_value("folder")
         start = FolderForm().read(folder, place) if isinstance(folder, str) else place.source.folder
-        return WRONG if place.attempt(lambda: load(value, start)) is WRONG else value
+        find = locate if is_code_refused() else load
+        return WRONG if place.attempt(lambda: find(value, start)) is WRONG else value
 
     def write(self, value: Any, place: FilePlace) -> Any:
         if isinstance(value, str) or value is None:

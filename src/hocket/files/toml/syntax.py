@@ -363,6 +363,8 @@ def parse_document(source: Source, findings: TomlFindings, level: str = "") -> F
         return WRONG
     except RecursionError:
         return FilePlace(findings, Source(source.name)).fault("tables or lists are nested too deeply")
+    except ValueError:  # more digits than Python converts
+        return FilePlace(findings, Source(source.name)).fault("a number has too many digits to be read")
     return FilePlace(findings, replace(source, table=table), (), level)
 
 

@@ -24,7 +24,6 @@ from hocket.model.protocols import (
     Model,
     PreferredStepSimulator,
     StoredEnergySimulator,
-    class_declarations,
     declared_energy,
     period_of,
     provides,
@@ -149,7 +148,7 @@ def _assumes_feedthrough(bare: Any) -> bool:
     if not any(port.feedthrough == every for port in bare.outputs):
         return False
     if isinstance(bare, Python):
-        return "feedthrough" not in class_declarations(bare._class_facts.cls)
+        return "feedthrough" not in bare.declared
     if isinstance(bare, Ode):
         return bare.g is not None
     if isinstance(bare, Fmu):

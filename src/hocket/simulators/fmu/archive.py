@@ -119,15 +119,27 @@ def _move_into_place(fresh: Path, place: Path, entries: dict[str, zipfile.ZipInf
 
 
 def _is_complete(place: Path, entries: dict[str, zipfile.ZipInfo]) -> bool:
-    """Return whether all files are there, of the right size: cleaners of caches take single files."""
+    """Return whether all files are there, with the content that the archive has checksums of.
+
+    Cleaners of caches take single files, a power cut leaves zeros, and a program may have written there.
+    """
     for name, entry in entries.items():
         try:
             status = (place / name).stat()
+            regular = stat.S_ISREG(status.st_mode)
+            if regular and (status.st_size, _crc(place / name)) != (entry.file_size, entry.CRC):
+                return False
         except OSError:
             return False
-        if stat.S_ISREG(status.st_mode) and status.st_size != entry.file_size:
-            return False
     return True
+
+
+def _crc(path: Path) -> int:
+    crc = 0
+    with path.open("rb", buffering=0) as file:
+        while chunk := file.read(_CHUNK):
+            crc = zlib.crc32(chunk, crc)
+    return crc
 
 
 def extract_archive(archive: Path, folder: Path, limits: Limits = LIMITS) -> None:

@@ -54,7 +54,7 @@ _DOING = {
 }
 _LONGER = "if it may take that long, a greater `time_limit` of the FMU"
 _MEMORY = "the system does this when memory runs out"
-_MALFORMED = "code in its process has written over what hocket keeps there: the FMU is broken, or hostile"
+MALFORMED = "code in its process has written over what hocket keeps there: the FMU is broken, or hostile"
 
 
 def process_end_error(door: Any, limit: Fraction) -> SimulatorError:
@@ -64,7 +64,7 @@ def process_end_error(door: Any, limit: Fraction) -> SimulatorError:
     subject, during = _DOING.get(door.asked, ("a call", "during a call"))
     if door.end == "malformed":
         return SimulatorError(
-            f"its process sent what is not well formed {during}, and was ended", hint=_MALFORMED
+            f"its process sent what is not well formed {during}, and was ended", hint=MALFORMED
         )
     function = door.function.decode(errors="replace")
     said = door.said.decode(errors="replace")

@@ -39,6 +39,7 @@ from hocket.model.arguments import (
     set_fields,
 )
 from hocket.model.clock import Duration, format_duration
+from hocket.model.code_loading import permit_code
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Simulator
 from hocket.simulators.fmu.archive import doubled_files_note, unpack_archive
@@ -328,6 +329,7 @@ class Fmu(Recipe):
 
     def make_contact(self) -> None:
         """Try the FMU in a process of its own, if it is new and nothing says whether to isolate it."""
+        permit_code(self.file.name, str(self.file), announced=False)
         if self.isolate is None and not self.interface_used.only_once:
             _first_contact().meet(self)
 

@@ -29,6 +29,7 @@ from typing import get_args
 
 from hocket.errors import HocketError, InternalError, SimulatorError
 from hocket.model.clock import format_duration
+from hocket.model.code_loading import permit_code
 from hocket.simulators.fmu.findings import keep_findings, read_findings
 from hocket.simulators.fmu.isolated import describe_signal
 from hocket.simulators.fmu.live import LOGGER
@@ -66,6 +67,7 @@ def probe(model: Fmu, *, here: bool = False) -> Probe:
     may take the `time_limit` of the model. Raises ScenarioError if it has no binary for this platform.
     """
     _ = model.binary
+    permit_code(model.file.name, str(model.file), announced=False)
     plain, names = remake_fmu(model, isolate=False), tuple(CHECKS)
     found = tuple(_run_checks(ProbeBench(plain), names) if here else _probe_in_process(plain, names))
     kept = {finding.name: finding.what for finding in found if finding.verdict == "false"}
