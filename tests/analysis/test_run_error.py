@@ -330,7 +330,7 @@ def test_bands_that_are_damaged_or_gone(tmp_path):
     (run.path / BANDS).unlink()
     with pytest.raises(FileError, match="cannot be read"):
         read_estimate(run.path)
-    newer = json.loads((run.path / TRUST).read_text()) | {"hocket_trust": 2}
+    newer = json.loads((run.path / TRUST).read_text()) | {"hocket_trust": 3}
     (run.path / TRUST).write_text(json.dumps(newer))
     with pytest.raises(FileError, match="newer hocket"):
         read_estimate(run.path)

@@ -272,3 +272,10 @@ def test_a_run_that_starts_late_is_as_long_as_it_is(file):
         assert other["error of the run"] == pytest.approx(one["error of the run"], rel=1e-6)
     told = good("tune", file, "--over", "step=0.03")
     assert "its step of 30 ms does not divide the run to 12 s: stop at 11.98 s or 12.01 s" in told
+
+
+def test_a_search_ends_when_its_time_is_up():
+    said = invoked("tune", str(EXAMPLES / "two_masses.toml"), "--seconds", "0.01", "--workers", "1")
+    assert said.exit_code == 0
+    assert "the time of 0.01 s is up: 25 of 432 couplings were judged" in said.stderr
+    assert "+step" in said.stdout

@@ -144,10 +144,17 @@ SELDOM = 30.0
 """Seconds between two lines, where no bar is drawn."""
 
 
+class SearchTimeUpError(Exception):
+    """The time that a search was given is over."""
+
+
 class SearchMonitor:
     """What is known of a search while it goes on; `draw` updates a bar, if there is one."""
 
     def __init__(self, draw: Callable[..., None] | None, quiet: bool):
+        self.until: float | None = None
+        """When the search ends with what it found, on the monotonic clock."""
+        self.time_is_up = False
         self.done, self.total = 0, 0
         self.latest: TuningResult | None = None
         self.stopped = False
@@ -166,6 +173,8 @@ class SearchMonitor:
     def report_early(self, tuned: TuningResult) -> None:
         """Take in what was judged so far; the best of it is shown now and then."""
         self.latest = tuned
+        if self.until is not None and time.monotonic() > self.until and tuned.front:
+            raise SearchTimeUpError
         if self._draw is not None and self._is_due(EVERY):
             self._draw(best=_best_so_far(tuned))
 
@@ -221,6 +230,9 @@ def tune(
     stop: options.Stop = None,
     search: Annotated[str, option("HOW", "auto, all, or genetic.")] = "auto",
     budget: Annotated[int, option("N", "Candidates that a genetic search judges.", min=1)] = 2000,
+    seconds: Annotated[
+        float, option("S", "Ends the search after so long, and the candidates under way; 0: never.", min=0)
+    ] = 120.0,
     seed: Annotated[int, option("N", "The seed of the genetic search.", min=0)] = 1,
     workers: Annotated[int | None, option("N", "Processes, if not one per core.", min=1)] = None,
     dask: Annotated[str | None, option("ADDRESS", "The address of a Dask scheduler: tcp://...")] = None,
@@ -266,6 +278,7 @@ def tune(
     how = {"search": search, "budget": budget, "seed": seed, "workers": workers, "dask": dask}
     printed = str(as_json) == "-"
     with watch_search(asked.experiment.name, quiet or printed) as watch:
+        watch.until = time.monotonic() + seconds if seconds else None
         made = _search_couplings(asked, how, folder, watch)
     from hocket.cli import tune_answer as front
     from hocket.report.tuning_page import explain_row, write_tuning_page
@@ -282,6 +295,9 @@ def tune(
         write_json(as_json, front.front_facts(made, story, ()))
     if not printed:
         print_written(plot, page and with_size(page), tuned, as_json)
+    if watch.time_is_up:
+        judged = f"{watch.done:,} of {watch.total:,} couplings were judged"
+        print_err(f"the time of {seconds:g} s is up: {judged}; --seconds 0 judges all of them")
     if watch.stopped:
         _tell_stopped(watch, folder)
         raise typer.Exit(1)
@@ -320,6 +336,10 @@ def _search_couplings(
                 early=watch.report_early,
                 **how,
             )
+        except SearchTimeUpError:
+            watch.time_is_up = True
+            assert watch.latest is not None
+            return watch.latest
         except KeyboardInterrupt as error:
             watch.stopped = True
             if watch.latest is None:

@@ -88,13 +88,21 @@ _RECORD = np.dtype([("table", "<u4"), ("rows", "<u4"), ("end", "<u8"), ("crc", "
 """A record of the checksums; `guard` is that of the record itself."""
 
 
+_PACKED = struct.Struct("<IIQII")
+
+
+def _guard(table: Any, rows: Any, end: Any, crc: Any) -> Any:
+    """Return the guard of a record, or those of many: each field counts, and zeros have another than zero."""
+    low, high = end & 0xFFFFFFFF, end >> 32
+    mixed = 0x9E3779B1 ^ (crc * 0x85EBCA77) ^ (low * 0xC2B2AE3D) ^ (high * 0x27D4EB2F)
+    return (mixed ^ (table * 0x165667B1) ^ (rows * 0x2545F491)) & 0xFFFFFFFF
+
+
 def _guards(records: Any) -> Any:
-    """Return the guards that records should have: each field counts, and a record of zeros has another."""
-    table, rows, end, crc = (records[name].astype(np.uint64) for name in ("table", "rows", "end", "crc"))
-    high, low = end >> np.uint64(32), end & np.uint64(0xFFFFFFFF)
-    mixed = np.uint64(0x9E3779B1) ^ (crc * np.uint64(0x85EBCA77)) ^ (low * np.uint64(0xC2B2AE3D))
-    mixed ^= (high * np.uint64(0x27D4EB2F)) ^ (table * np.uint64(0x165667B1)) ^ (rows * np.uint64(0x2545F491))
-    return (mixed & np.uint64(0xFFFFFFFF)).astype("<u4")
+    """Return the guards that records should have."""
+    return _guard(*(records[name].astype(np.uint64) for name in ("table", "rows", "end", "crc"))).astype(
+        "<u4"
+    )
 
 
 class Checksums:
@@ -217,9 +225,8 @@ class ArrowRecorder:
     def _note_checksum(self, table: int, rows: int, message: pa.Buffer) -> None:
         """Append the record of a message that was written, whole or not at all."""
         assert self._checksums is not None
-        record = np.array([(table, rows, self._ends[table], zlib.crc32(message), 0)], _RECORD)
-        record["guard"] = _guards(record)
-        raw = record.tobytes()
+        fields = table, rows, self._ends[table], zlib.crc32(message)
+        raw = _PACKED.pack(*fields, _guard(*fields))
         try:
             if os.write(self._checksums, raw) != len(raw):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
