@@ -30,8 +30,9 @@ struct TextVariable {
 void make_setup(Setup* self, std::string name, std::string token, std::string resources, bool logging,
                 bool events, bool feeds_through, bool variable, bool interpolates, int inputs, int outputs,
                 std::vector<Group> set, std::vector<Group> get, std::vector<int> continuous,
-                std::vector<int> discrete, std::vector<fmi::Reference> time, const std::vector<TextVariable>& texts_in,
-                const std::vector<TextVariable>& texts_out, std::shared_ptr<ExchangeSetup> exchange) {
+                std::vector<int> discrete, std::vector<fmi::Reference> time,
+                const std::vector<TextVariable>& texts_in, const std::vector<TextVariable>& texts_out,
+                std::shared_ptr<ExchangeSetup> exchange) {
     Setup& setup = *new (self) Setup;
     setup.name = std::move(name);
     setup.token = std::move(token);
@@ -89,7 +90,8 @@ void bind_setup(nb::module_& module) {
     nb::class_<Setup>(module, "FmuSetup")
         .def("__init__", &make_setup, nb::kw_only(), "name"_a, "token"_a, "resources"_a, "logging"_a,
              "events"_a, "feeds_through"_a, "variable"_a, "interpolates"_a, "inputs"_a, "outputs"_a, "set"_a,
-             "get"_a, "continuous"_a, "discrete"_a, "time"_a, "texts_in"_a, "texts_out"_a, "exchange"_a.none())
+             "get"_a, "continuous"_a, "discrete"_a, "time"_a, "texts_in"_a, "texts_out"_a,
+             "exchange"_a.none())
         .def_ro("name", &Setup::name)
         .def_ro("token", &Setup::token)
         .def_ro("resources", &Setup::resources)
@@ -110,8 +112,8 @@ void bind_setup(nb::module_& module) {
         .def_prop_ro("texts_out", [](const Setup& self) { return texts(self.texts_out, self.binary_out); });
 }
 
-std::shared_ptr<Fmu> load(int version, const std::string& library, const std::string& prefix,
-                          Setup setup, std::string file) {
+std::shared_ptr<Fmu> load(int version, const std::string& library, const std::string& prefix, Setup setup,
+                          std::string file) {
     setup.file = std::move(file);
     guard_process();
     const Callee loading(setup.name.c_str(), setup.file.c_str());
@@ -225,15 +227,15 @@ void bind_fmus(nb::module_& module) {
         .def_prop_ro("remedy", &Fmu::remedy)
         .def_prop_ro("reached", &Fmu::reached_time)
         .def_prop_ro("ended", &Fmu::ended)
-        .def_prop_ro("failed_by_end", [](const Fmu& self) { return self.failure().kind == Failure::Kind::ended; })
+        .def_prop_ro("failed_by_end",
+                     [](const Fmu& self) { return self.failure().kind == Failure::Kind::ended; })
         .def_prop_ro("complaint", &Fmu::complaint)
         .def_prop_rw(
             "early", [](const Fmu& self) { return self.setup.early; },
             [](Fmu& self, bool early) { self.setup.early = early; })
         .def_prop_ro("exchange", &Fmu::exchange, nb::rv_policy::reference_internal)
         .def_prop_ro("name", [](const Fmu& self) { return self.setup.name; });
-    module.def("fmu", &load, nb::kw_only(), "version"_a, "library"_a, "prefix"_a, "setup"_a,
-               "file"_a);
+    module.def("fmu", &load, nb::kw_only(), "version"_a, "library"_a, "prefix"_a, "setup"_a, "file"_a);
     module.def("take_log", [] {
         nb::list messages;
         for (const Message& m : take_log()) {

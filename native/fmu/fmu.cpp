@@ -116,8 +116,8 @@ bool Fmu::end_inside(double reached) {
     return false;
 }
 
-// It asks to end the simulation at a time in its step. A level that handles early returns makes the step again
-// up to there; else a step that is not whole fails.
+// It asks to end the simulation at a time in its step. A level that handles early returns makes the step
+// again up to there; else a step that is not whole fails.
 Fmu::Reach Fmu::end_at(double t, double h, double reached) {
     const double end = t + h, least = 1e-12 * std::max(std::fabs(end), h);
     if (reached >= end - least) return set_ended(true), Reach::whole;
@@ -304,8 +304,8 @@ bool Fmu::try_step(double t, double h, const double* u) {
     return get_groups(made.after.data());
 }
 
-// Some FMUs go to the stop time in their first step, if they are told one. What moved in the first step and not
-// in the second may be at rest: its own time decides.
+// Some FMUs go to the stop time in their first step, if they are told one. What moved in the first step and
+// not in the second may be at rest: its own time decides.
 bool Fmu::watch(const double* y) {
     const int made = watched_;
     if (made < 2) {
@@ -372,7 +372,8 @@ bool Fmu::save(Saved& saved) {
     if (!got) return false;
     if (!saved.state)
         return wrong(
-            "it says that it can save its state, but hands out none: the call returns OK and the state is NULL",
+            "it says that it can save its state, but hands out none: the call returns OK and the state is "
+            "NULL",
             otherwise);
     saved.known = known_;
     saved.next_event = next_event_;

@@ -53,8 +53,8 @@ struct Setup {
     bool interpolates = false;   // FMI 1, 2: input derivatives are accepted
     int inputs = 0, outputs = 0;
     std::vector<Group> set, get;
-    std::vector<int> continuous;  // inputs that may be set while it steps (FMI 3)
-    std::vector<int> discrete;    // inputs that may change at events only
+    std::vector<int> continuous;       // inputs that may be set while it steps (FMI 3)
+    std::vector<int> discrete;         // inputs that may change at events only
     std::vector<fmi::Reference> time;  // the independent variable, where there is one
     std::vector<fmi::Reference> texts_in, texts_out;
     std::vector<bool> binary_in, binary_out;
@@ -179,8 +179,8 @@ class Fmu : public Simulator {
         return good(function(instance_, arguments...), function.name);
     }
     Reach end_at(double t, double h, double reached);
-    void note_stop(double reached);  // the step ended there
-    void set_ended(bool ended);      // it asks to end the simulation, from where it is now
+    void note_stop(double reached);   // the step ended there
+    void set_ended(bool ended);       // it asks to end the simulation, from where it is now
     bool end_inside(double reached);  // it asks to do so before its step is whole: it fails
     bool trial() const { return newest_ != nullptr; }
     // noSetFMUStatePriorToCurrentPoint for a step from t: no state of an earlier time is kept.
@@ -235,15 +235,15 @@ class Fmu : public Simulator {
     bool recall(Saved& saved);
     bool repeat(TrialStep& step, const std::vector<double>& last);
     Reach move(double t, double h, const double* u, double* reached);
-    Saved* newest_ = nullptr;        // whose next step is still to be noted
-    std::int64_t restores_ = 0, check_at_ = 1;  // the number of the rewind that is tried out next
-    bool proven_ = false;                       // a rewind was tried out after something had moved
-    int life_ = 0;                   // counts the instances: a state is of one of them
-    std::vector<fmi::State> spare_;  // states to be used again
+    Saved* newest_ = nullptr;                         // whose next step is still to be noted
+    std::int64_t restores_ = 0, check_at_ = 1;        // the number of the rewind that is tried out next
+    bool proven_ = false;                             // a rewind was tried out after something had moved
+    int life_ = 0;                                    // counts the instances: a state is of one of them
+    std::vector<fmi::State> spare_;                   // states to be used again
     std::vector<std::unique_ptr<TrialStep>> trials_;  // the same for those
-    int watched_ = 3;                     // steps of this instance, up to the second; 3: that is looked at
+    int watched_ = 3;                      // steps of this instance, up to the second; 3: that is looked at
     double ended_at_ = 0.0, least_ = 0.0;  // where the newest of them ended, and how exact that is
-    std::vector<double> shown_, after_;   // outputs before and after the first step
+    std::vector<double> shown_, after_;    // outputs before and after the first step
 };
 
 // A state, and the first step made from it. Rewinds are not believed: that step is made again and must end
@@ -260,9 +260,9 @@ class Saved {
     std::vector<double> known;
     double next_event = never;
     bool ended = false;
-    std::vector<double> solution;  // model exchange: where the integration stands
+    std::vector<double> solution;                            // model exchange: where the integration stands
     double time = std::numeric_limits<double>::quiet_NaN();  // of the state: where the next step begins
-    std::unique_ptr<TrialStep> trial;  // where the rewind may be tried out
+    std::unique_ptr<TrialStep> trial;                        // where the rewind may be tried out
 };
 
 std::shared_ptr<Fmu> make_fmu1(std::shared_ptr<Library> library, Setup setup);

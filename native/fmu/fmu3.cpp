@@ -131,13 +131,13 @@ class Fmu3 final : public Fmu {
             log({name, status, category ? category : "", message ? message : ""});
         };
         if (setup.exchange)
-            return instantiate_exchange_(setup.name.c_str(), setup.token.c_str(),
-                                              setup.resources.c_str(), false, setup.logging, this, logger);
+            return instantiate_exchange_(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(),
+                                         false, setup.logging, this, logger);
         const bool curves = !intermediate_.empty();
         return instantiate_(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(), false,
-                                 setup.logging, setup.events, setup.events || setup.early,
-                                 curves ? intermediate_.data() : nullptr, intermediate_.size(), this, logger,
-                                 curves ? update : nullptr);
+                            setup.logging, setup.events, setup.events || setup.early,
+                            curves ? intermediate_.data() : nullptr, intermediate_.size(), this, logger,
+                            curves ? update : nullptr);
     }
     void destroy() override { free_(instance_); }
     bool enter_initialisation() override {
