@@ -222,7 +222,8 @@ void bind_rows(nb::module_& module) {
         .def("settle", [](RowBuffer& self, std::int64_t count) { self.final = count * self.width; })
         .def("take", [](RowBuffer& self) {
             const std::size_t width = static_cast<std::size_t>(self.width);
-            const auto size = static_cast<std::size_t>((self.final < 0 ? self.size() : self.final) - self.taken);
+            const auto size =
+                static_cast<std::size_t>((self.final < 0 ? self.size() : self.final) - self.taken);
             const std::size_t count = size / width;
             const auto end = self.data.begin() + static_cast<std::ptrdiff_t>(size);
             auto* data = new double[std::max<std::size_t>(size, 1)];

@@ -91,8 +91,8 @@ void make_balance(Balance* self, std::shared_ptr<Linear> linear, int inputs, std
 
 void bind_linear_models(nb::module_& module) {
     nb::class_<StepMaps>(module, "StepMaps")
-        .def(nb::init<std::int64_t, double, std::int64_t, double, AnyNumbers, AnyNumbers, std::optional<AnyNumbers>,
-                      std::optional<AnyNumbers>, std::optional<AnyNumbers>>(),
+        .def(nb::init<std::int64_t, double, std::int64_t, double, AnyNumbers, AnyNumbers,
+                      std::optional<AnyNumbers>, std::optional<AnyNumbers>, std::optional<AnyNumbers>>(),
              nb::kw_only(), "ticks"_a, "h"_a, "count"_a, "micro_h"_a, "Phi"_a, "Gamma"_a,
              "first_Phi"_a = nb::none(), "first_Gamma"_a = nb::none(), "works"_a = nb::none());
     nb::class_<Linear>(module, "LinearModel")

@@ -59,9 +59,9 @@ class Engine {
         level_->set_watch(watch_.get());
     }
 
-    // Runs up to `steps` steps; returns earlier when rows wait, when `seconds` have passed, or when a simulator
-    // of this process has asked to end its simulation, which may be another one. `attend` is called within a
-    // step that lasts longer, and says whether the run goes on.
+    // Runs up to `steps` steps; returns earlier when rows wait, when `seconds` have passed, or when a
+    // simulator of this process has asked to end its simulation, which may be another one. `attend` is called
+    // within a step that lasts longer, and says whether the run goes on.
     std::int64_t run(std::int64_t steps, double seconds, std::size_t most_values, const nb::object& attend) {
         std::exception_ptr raised;
         if (!attend.is_none())

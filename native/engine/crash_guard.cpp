@@ -102,8 +102,10 @@ struct Ending {
     const char* words;
 };
 constexpr Ending endings[] = {
-    {SIGSEGV, "segmentation fault (SIGSEGV)"},   {SIGBUS, "bus error (SIGBUS)"},
-    {SIGFPE, "floating point exception (SIGFPE)"}, {SIGILL, "illegal instruction (SIGILL)"},
+    {SIGSEGV, "segmentation fault (SIGSEGV)"},
+    {SIGBUS, "bus error (SIGBUS)"},
+    {SIGFPE, "floating point exception (SIGFPE)"},
+    {SIGILL, "illegal instruction (SIGILL)"},
     {SIGABRT, "aborted (SIGABRT)"},
 };
 struct sigaction handled_before[std::size(endings)];

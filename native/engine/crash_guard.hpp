@@ -1,7 +1,8 @@
 // What is left when the process ends inside foreign code: whose function ran, and the rows of every run.
 // In:  the function that each thread is in, runs with their rows, signals and exit(), however they come about
 // Out: words on standard error; per run its waiting rows, and a run.json that says how it ended
-// What runs in a signal handler calls nothing but write(), open(), close(), rename() and raise(). Needs POSIX.
+// What runs in a signal handler calls nothing but write(), open(), close(), rename() and raise(). Needs
+// POSIX.
 #pragma once
 
 #include <atomic>

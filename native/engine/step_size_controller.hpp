@@ -25,12 +25,10 @@ struct StepSizeController {
     double safety = 0.9, most = 3.0, least = 0.2, power = 1.0;
     double before = 1.0, earlier = 1.0;
     std::int64_t in_a_row = 0;  // of such steps
-    std::int64_t scaled = -1;  // the span that the steps of the body are parts of
-    Snapshot start;            // the level at the start of the step
+    std::int64_t scaled = -1;   // the span that the steps of the body are parts of
+    Snapshot start;             // the level at the start of the step
 
-    bool may_pass() const {
-        return in_a_row < passes || (passes > 0 && estimate == Estimate::orders);
-    }
+    bool may_pass() const { return in_a_row < passes || (passes > 0 && estimate == Estimate::orders); }
     std::int64_t next(std::int64_t span, double ratio, bool accepted) const;
     void accept(std::int64_t span, double ratio, bool cut);
     void save(Snapshot& to) const;

@@ -50,7 +50,7 @@ class Fmu1 final : public Classic<Boolean1> {
         }
         const Callbacks1 callbacks{log_variadic, std::calloc, std::free, nullptr};
         return instantiate_(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(),
-                                 "application/x-fmu-sharedlibrary", 0.0, 0, 0, callbacks, setup.logging);
+                            "application/x-fmu-sharedlibrary", 0.0, 0, 0, callbacks, setup.logging);
     }
     void destroy() override { free_(instance_); }
     bool set_up() override { return !setup.exchange || call(set_time_, experiment_.t); }

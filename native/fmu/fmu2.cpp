@@ -68,7 +68,8 @@ class Fmu2 final : public Classic<Boolean2> {
             const Status set =
                 reinterpret_cast<Set<double>*>(hot.calls[0])(hot.instance, hot.in, hot.inputs, u);
             if (set > warning) [[unlikely]]
-                return foreign_call = {}, good(set, set_real_.name), report_failure(Call::step, span.tick, span.ticks);
+                return foreign_call = {}, good(set, set_real_.name),
+                       report_failure(Call::step, span.tick, span.ticks);
             if (hot.feeds) std::copy(u, u + hot.inputs, known_.begin());
         }
         foreign_call.function = "fmi2DoStep";
@@ -96,7 +97,7 @@ class Fmu2 final : public Classic<Boolean2> {
 
     Instance create() override {
         return instantiate_(setup.name.c_str(), setup.exchange ? model_exchange2 : co_simulation2,
-                                 setup.token.c_str(), setup.resources.c_str(), &callbacks_, 0, setup.logging);
+                            setup.token.c_str(), setup.resources.c_str(), &callbacks_, 0, setup.logging);
     }
     void destroy() override { free_(instance_); }
     bool set_up() override {

@@ -31,7 +31,12 @@ Library::Library(std::string path, std::string prefix) : path_(std::move(path)),
     }
 }
 
-Library::~Library() { dlclose(handle_); }
+Library::~Library() {
+    const char* name = path_.c_str() + path_.rfind('/') + 1;
+    const Callee leaving(name, path_.c_str());
+    ForeignCallScope scope("dlclose", name);
+    dlclose(handle_);
+}
 
 void* Library::symbol(const char* name) const { return dlsym(handle_, (prefix_ + name).c_str()); }
 

@@ -18,8 +18,7 @@ template <class F> struct Function {
     F* call = nullptr;
     const char* name = "";
     explicit operator bool() const { return call != nullptr; }
-    template <class Handle, class... Arguments>
-    auto operator()(Handle handle, Arguments... arguments) const {
+    template <class Handle, class... Arguments> auto operator()(Handle handle, Arguments... arguments) const {
         ForeignCallScope scope(name, handle);
         return call(handle, arguments...);
     }

@@ -194,8 +194,8 @@ bool Exchange::put_states(const double* x) {
     return good;
 }
 
-// FMUs that remember what they computed may take outputs for computed when rates were read, and rates when outputs
-// were: between them states are set anew, by way of numbers beside them for those that compare.
+// FMUs that remember what they computed may take outputs for computed when rates were read, and rates when
+// outputs were: between them states are set anew, by way of numbers beside them for those that compare.
 bool Exchange::turn_to(Read kind) {
     if (states_ > 0 && read_ != Read::nothing && read_ != kind) {
         beside_.assign(placed_.begin(), placed_.end());
@@ -220,7 +220,8 @@ bool Exchange::stand(double s, const double* x) {
 }
 
 bool Exchange::indicate(std::vector<double>& z) {
-    return indicators_ == 0 || (turn_to(Read::rates) && succeeds(calls_.get_indicators, z.data(), indicators_));
+    return indicators_ == 0 ||
+           (turn_to(Read::rates) && succeeds(calls_.get_indicators, z.data(), indicators_));
 }
 
 // Whether an indicator has left its side of zero; FMI counts zero as below.
@@ -324,8 +325,8 @@ bool Exchange::read_outputs(double* y) {
     return true;
 }
 
-// Time, states and moving inputs are set whatever was set before, each by way of a number beside it: FMUs that
-// remember what they computed forget it at a set, some only where the number differs.
+// Time, states and moving inputs are set whatever was set before, each by way of a number beside it: FMUs
+// that remember what they computed forget it at a set, some only where the number differs.
 bool Exchange::place(const double* x, const double* u) {
     const auto beside = [](double value) { return double(std::nextafterf(float(value), INFINITY)); };
     const std::vector<Group>& moving = setup_.all_move ? fmu_.setup.set : setup_.moving;
@@ -351,8 +352,8 @@ bool Exchange::place(const double* x, const double* u) {
     return true;
 }
 
-// Rates are read first after a set, and so are outputs: some FMUs compute what they are asked for, and take the
-// rest for computed.
+// Rates are read first after a set, and so are outputs: some FMUs compute what they are asked for, and take
+// the rest for computed.
 bool Exchange::probe(const double* x, const double* u, double* dx, double* y) {
     if (!place(x, u) || (states_ > 0 && !succeeds(calls_.get_rates, dx, states_))) return false;
     return place(x, u) && read_outputs(y);

@@ -112,7 +112,7 @@ class Exchange {
     std::vector<double> x_;
     double floor_ = 0.0;  // the last event: time does not go back behind it
     bool defined_ = false;
-    double next_ = 0.0;          // the next time event
+    double next_ = 0.0;           // the next time event
     std::optional<Events> told_;  // by initialisation (FMI 1): the first round of event iteration
 
     bool sided_ = false;  // the sides are known

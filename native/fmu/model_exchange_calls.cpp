@@ -8,8 +8,9 @@ namespace {
 
 // New references mean new states.
 Events read_events(const EventInfo1& info) {
-    return {info.converged == 0, info.terminates != 0,   info.references_changed != 0,
-            info.states_changed != 0 || info.references_changed != 0, info.next_defined != 0, info.next};
+    return {info.converged == 0,          info.terminates != 0,
+            info.references_changed != 0, info.states_changed != 0 || info.references_changed != 0,
+            info.next_defined != 0,       info.next};
 }
 
 }  // namespace
@@ -72,7 +73,7 @@ Status ExchangeCalls::update(Instance instance, Events& events) const {
     }
     if (update3_)
         return update3_(instance, &events.again, &events.terminates, &events.nominals_changed,
-                             &events.states_changed, &events.defined, &events.next);
+                        &events.states_changed, &events.defined, &events.next);
     EventInfo2 info{};
     const Status status = update2_(instance, &info);
     events = {info.again != 0,          info.terminates != 0,   info.nominals_changed != 0,
@@ -100,9 +101,9 @@ Status ExchangeCalls::directional(Instance instance, const std::vector<Reference
                                   std::vector<double>& result) const {
     if (directional3_)
         return directional3_(instance, unknowns.data(), unknowns.size(), knowns.data(), knowns.size(),
-                                  seed.data(), seed.size(), result.data(), result.size());
+                             seed.data(), seed.size(), result.data(), result.size());
     return directional2_(instance, unknowns.data(), unknowns.size(), knowns.data(), knowns.size(),
-                              seed.data(), result.data());
+                         seed.data(), result.data());
 }
 
 }  // namespace hocket

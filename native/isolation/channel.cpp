@@ -241,7 +241,8 @@ Memory::Heard Memory::hear(Message& message, std::uint64_t until) {
     if (waiting > log_size_ || waiting < sizeof(Head)) return Heard::malformed;
     Head head{};
     copy_out(heard_, &head, sizeof head);
-    if (head.total > waiting - sizeof head || head.name > head.total || head.category > head.total - head.name)
+    if (head.total > waiting - sizeof head || head.name > head.total ||
+        head.category > head.total - head.name)
         return Heard::malformed;
     std::string all(head.total, '\0');
     copy_out(heard_ + sizeof head, all.data(), all.size());

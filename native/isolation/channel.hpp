@@ -102,8 +102,8 @@ struct Channel {
     char function[128] = {};
 };
 
-// A view of the memory. Whoever reads trusts nothing in it: the other side may have gone mad, or be hostile. Where
-// things lie is known from the beginning; each length is read once, checked, and then used.
+// A view of the memory. Whoever reads trusts nothing in it: the other side may have gone mad, or be hostile.
+// Where things lie is known from the beginning; each length is read once, checked, and then used.
 class Memory {
   public:
     static std::size_t required_size(int inputs, int outputs, std::size_t payload);
@@ -117,7 +117,7 @@ class Memory {
     Channel* operator->() const { return channel_; }
     double* u() const;
     double* y() const { return u() + static_cast<std::size_t>(Channel::most_rows) * inputs_; }
-    bool put(const std::string& payload);  // false: too long
+    bool put(const std::string& payload);        // false: too long
     std::optional<std::string> payload() const;  // nothing: its length cannot be
     std::size_t payload_at() const { return payload_at_; }
     void say(const Message& message);

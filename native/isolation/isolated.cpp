@@ -201,7 +201,8 @@ bool Isolated::can_be(const Failure& failure) const {
                        failure.kind == Kind::not_finite || failure.kind == Kind::reported ||
                        failure.kind == Kind::internal || failure.kind == Kind::ended;
     const bool called = failure.call >= Call::step && failure.call <= Call::restore;
-    const bool placed = failure.port < outputs_ && failure.port >= (failure.kind == Kind::not_finite ? 0 : -1);
+    const bool placed =
+        failure.port < outputs_ && failure.port >= (failure.kind == Kind::not_finite ? 0 : -1);
     return known && called && placed;
 }
 

@@ -395,4 +395,9 @@ void input_at(Model *m, double t) {
 }
 #endif
 
+#ifdef CRASHES_AT_UNLOAD
+#include <signal.h>
+__attribute__((destructor, used)) static void crash_at_unload(void) { raise(SIGSEGV); }
+#endif
+
 #endif

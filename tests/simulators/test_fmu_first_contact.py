@@ -99,6 +99,18 @@ def test_what_ends_its_trial_stays_isolated(tmp_path, caplog, trials, name, word
     assert state == ("finished" if name == "badend" else "failed")
 
 
+def test_a_trial_ends_with_the_binary_unloaded(tmp_path):
+    """What a binary does when it is unloaded is beyond every function of FMI, and ends a process as well."""
+    model = Fmu(build("lag", 2, folder=tmp_path, defines=["CRASHES_AT_UNLOAD"]), u=1.0)
+    for _ in range(2):
+        run = hk.run(model, 0.1, step=0.1)
+        assert run.status == "finished"
+        assert run.info["notes"] == [
+            "`lag`: in its first contact its process ended: segmentation fault (SIGSEGV) in dlclose; "
+            "it runs in a process of its own (isolate=False: here)"
+        ]
+
+
 def test_what_is_reported_is_left_to_the_run(tmp_path, trials):
     path = build("badinit", 2, folder=tmp_path)
     for _ in range(2):

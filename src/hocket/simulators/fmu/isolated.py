@@ -341,7 +341,7 @@ class IsolatedFmu:
             if not self._up:
                 self._process.kill()
             elif not self._door.end:
-                self._call("close", read=_read_nothing)
+                self._call("close", self.trial, read=_read_nothing)
         finally:
             self._end_process()
             deliver()

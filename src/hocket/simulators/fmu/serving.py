@@ -6,6 +6,7 @@ Out: answers, until it is closed or its parent ends
 Questions are pickled: this process trusts its parent. Answers are plain data: the parent does not trust it.
 """
 
+import gc
 import json
 import os
 import pickle
@@ -36,7 +37,9 @@ def main(fd: int, parent: int, at: int, length: int) -> None:
         server.refuse(_encode_error(error))
         return
     server.answer(json.dumps(live.native is not None).encode())
-    Service(server, live).run()
+    service = Service(server, live)
+    del live  # it is the service's alone
+    service.run()
 
 
 class SameFiles(PathFinder):
@@ -100,6 +103,7 @@ class Service:
         else:
             name, arguments = pickle.loads(server.question)
             asked = self if hasattr(self, name) else live
+            del live  # so that `close` can let go of it
             value = getattr(asked, name)(*arguments)
             server.answer(value if isinstance(value, bytes) else json.dumps(value).encode())
 
@@ -133,11 +137,14 @@ class Service:
     def fault(self) -> None:
         raise self.live.fault()
 
-    def close(self) -> None:
-        """Let go of everything; the process ends."""
+    def close(self, unload: bool) -> None:
+        """Let go of everything; the process ends. In a trial the binary is unloaded first: that can crash."""
         self.closed = True
         self.states.clear()
         self.live.close()
+        if unload:
+            del self.live
+            gc.collect()
 
 
 _LONGEST = 50_000
