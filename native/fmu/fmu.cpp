@@ -57,7 +57,7 @@ void Fmu::warm_up() {
     hot.instance = instance_;
     hot.calls = library_->calls().data();
     hot.feeds = setup.feeds_through;
-    hot.quick = phase_ == Phase::stepping && plain() && !trial() && lent_.empty() && !ended_;
+    hot.quick = phase_ == Phase::stepping && settled() && plain() && !trial() && lent_.empty() && !ended_;
     const auto count = [](const std::vector<Group>& groups) {
         return groups.empty() ? 0 : groups[0].references.size();
     };
@@ -184,6 +184,9 @@ bool Fmu::put_texts(const std::vector<fmi::Reference>& references, const std::ve
 bool Fmu::prepare(const Experiment& experiment) {
     std::lock_guard turn(library_->turn());
     experiment_ = experiment;
+    watched_ = experiment.stops && !exchange_ && setup.outputs > 0 ? 0 : 3;
+    ended_at_ = experiment.t;
+    shown_.clear();
     return set_up();
 }
 
@@ -284,6 +287,11 @@ bool Fmu::try_step(double t, double h, const double* u) {
         note_stop(reached);
         return false;
     }
+    if (watched_ < 2 && t > ended_at_ - 1e-6 * h) {  // not a step that is made again
+        ++watched_;
+        ended_at_ = t + h;
+        least_ = 1e-6 * h;
+    }
     if (!trial()) return true;
     TrialStep& made = *newest_->trial;
     newest_ = nullptr;
@@ -296,6 +304,34 @@ bool Fmu::try_step(double t, double h, const double* u) {
     return get_groups(made.after.data());
 }
 
+// Some FMUs go to the stop time in their first step, if they are told one. What moved in the first step and
+// not in the second may be at rest: its own time decides.
+bool Fmu::watch(const double* y) {
+    const int made = watched_;
+    if (made < 2) {
+        (made == 0 ? shown_ : after_).assign(y, y + setup.outputs);
+        return true;
+    }
+    watched_ = 3;
+    const bool still = std::equal(after_.begin(), after_.end(), y, y + setup.outputs);
+    if (!still || shown_.empty() || after_ == shown_) return true;
+    const double stop = experiment_.stop, now = own_time();
+    if (stop < ended_at_ + least_ || !(std::fabs(now - stop) < least_)) return true;
+    return wrong("it goes to the stop time in its first step: its own time is " + written(now) +
+                     " s after a step to t = " + written(ended_at_) + " s",
+                 "`stop_time = false`: it is not told when the run ends (`Fmu(..., stop_time=False)`, "
+                 "`--no-stop-time`)");
+}
+
+// The time that it has itself: its independent variable, else what it tells; not a number: neither.
+double Fmu::own_time() {
+    std::vector<double> told(setup.time.size());
+    const Phase phase = phase_;
+    if (!told.empty() && take(Type::real, setup.time, told)) return told[0];
+    phase_ = phase;
+    return last_time();
+}
+
 bool Fmu::output(std::int64_t tick, const double* u, double* y) {
     bool done = false;
     if (phase_ == Phase::initialising && !at_once_)
@@ -304,6 +340,7 @@ bool Fmu::output(std::int64_t tick, const double* u, double* y) {
         done = set_inputs(u) && ready() && get_groups(y);
     else
         done = ready() && (exchange_ ? exchange_->evaluate(u, y) : evaluate(u, y));
+    done = done && (settled() || watch(y));
     return (done && finite(y)) || report_failure(Call::output, tick);
 }
 

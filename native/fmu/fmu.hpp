@@ -53,8 +53,9 @@ struct Setup {
     bool interpolates = false;   // FMI 1, 2: input derivatives are accepted
     int inputs = 0, outputs = 0;
     std::vector<Group> set, get;
-    std::vector<int> continuous;  // inputs that may be set while it steps (FMI 3)
-    std::vector<int> discrete;    // inputs that may change at events only
+    std::vector<int> continuous;       // inputs that may be set while it steps (FMI 3)
+    std::vector<int> discrete;         // inputs that may change at events only
+    std::vector<fmi::Reference> time;  // the independent variable, where there is one
     std::vector<fmi::Reference> texts_in, texts_out;
     std::vector<bool> binary_in, binary_out;
     std::shared_ptr<const ExchangeSetup> exchange;  // model exchange: how hocket integrates it
@@ -163,6 +164,9 @@ class Fmu : public Simulator {
     virtual bool evaluate(const double* u, double* y);
     virtual bool put_text(int port, const std::string& value);
     virtual void forget() {}  // what was set before: it went back
+    virtual double last_time() { return std::numeric_limits<double>::quiet_NaN(); }  // as it tells itself
+    // Whether it is known that it did not go to the stop time in its first step.
+    bool settled() const { return watched_ > 2; }
 
     bool good(fmi::Status status, const char* function);
     bool wrong(std::string what, std::string remedy = "");
@@ -226,6 +230,8 @@ class Fmu : public Simulator {
 
   private:
     bool try_step(double t, double h, const double* u);
+    bool watch(const double* y);
+    double own_time();
     bool recall(Saved& saved);
     bool repeat(TrialStep& step, const std::vector<double>& last);
     Reach move(double t, double h, const double* u, double* reached);
@@ -235,6 +241,9 @@ class Fmu : public Simulator {
     int life_ = 0;                                    // counts the instances: a state is of one of them
     std::vector<fmi::State> spare_;                   // states to be used again
     std::vector<std::unique_ptr<TrialStep>> trials_;  // the same for those
+    int watched_ = 3;                      // steps of this instance, up to the second; 3: that is looked at
+    double ended_at_ = 0.0, least_ = 0.0;  // where the newest of them ended, and how exact that is
+    std::vector<double> shown_, after_;    // outputs before and after the first step
 };
 
 // A state, and the first step made from it. Rewinds are not believed: that step is made again and must end

@@ -24,6 +24,12 @@ template <class Boolean> class Classic : public Fmu {
         return Reach::early;
     }
 
+    double last_time() final {
+        double reached = Fmu::last_time();
+        if (!real_status_ || real_status_(instance_, fmi::last_successful_time, &reached) > fmi::warning)
+            return Fmu::last_time();
+        return reached;
+    }
     bool set_derivatives(const double* u) {
         if (rows_ == 1 || !setup.interpolates || !set_derivatives_) return true;
         references_.clear();

@@ -686,6 +686,7 @@ class FmuSetup:
         get: Sequence[VariableGroup],
         continuous: Sequence[int],
         discrete: Sequence[int],
+        time: Sequence[int],
         texts_in: Sequence[TextVariable],
         texts_out: Sequence[TextVariable],
         exchange: ExchangeSetup | None,
@@ -720,6 +721,9 @@ class FmuSetup:
     def continuous(self) -> list[int]: ...
     @property
     def discrete(self) -> list[int]: ...
+    @property
+    def time(self) -> list[int]:
+        """The independent variable, where there is one."""
     @property
     def texts_in(self) -> list[TextVariable]: ...
     @property

@@ -286,6 +286,9 @@ def driver_setup(model: Fmu, name: str) -> _native.FmuSetup:
         get=_encode_groups(model, faces.output_ranges),
         continuous=followed,
         discrete=[n for variable, places in faces.input_ranges if not variable.moves for n in places],
+        time=[
+            v.reference for v in description.variables if v.causality == "independent" and v.type == "real"
+        ],
         texts_in=_encode_texts(faces.text_inputs),
         texts_out=_encode_texts(faces.text_outputs),
         exchange=exchange_setup(model) if model.exchange else None,
