@@ -147,7 +147,7 @@ class Engine {
         const std::uint64_t ends = end_requests.ever.load(std::memory_order_relaxed);
         std::int64_t done = 0, look = 1, next_look = 1;
         while (done < steps) {
-            if (!level_->run_step()) return watch_->stopped() ? done : -1 - done;
+            if (!level_->run_step()) return watch_->stopped() && !failure() ? done : -1 - done;
             ++done;
             if (end_requests.ever.load(std::memory_order_relaxed) != ends) [[unlikely]]
                 return done;
