@@ -235,7 +235,10 @@ void bind_fmus(nb::module_& module) {
             "early", [](const Fmu& self) { return self.setup.early; },
             [](Fmu& self, bool early) { self.setup.early = early; })
         .def_prop_ro("exchange", &Fmu::exchange, nb::rv_policy::reference_internal)
-        .def_prop_ro("name", [](const Fmu& self) { return self.setup.name; });
+        .def_prop_ro("notes", &Fmu::notes)
+        .def_prop_rw(
+            "name", [](const Fmu& self) { return self.setup.name; },
+            [](Fmu& self, std::string name) { self.setup.name = std::move(name); });
     module.def("fmu", &load, nb::kw_only(), "version"_a, "library"_a, "prefix"_a, "setup"_a, "file"_a);
     module.def("take_log", [] {
         nb::list messages;

@@ -57,6 +57,7 @@ void Fmu::warm_up() {
     hot.instance = instance_;
     hot.calls = library_->calls().data();
     hot.feeds = setup.feeds_through;
+    hot.stop = experiment_.stops ? experiment_.stop : never;
     hot.quick = phase_ == Phase::stepping && settled() && plain() && !trial() && lent_.empty() && !ended_;
     const auto count = [](const std::vector<Group>& groups) {
         return groups.empty() ? 0 : groups[0].references.size();
@@ -269,14 +270,32 @@ bool Fmu::step(const Span& span, const double* u) {
     return (goes_on && try_step(span.t, span.h, u)) || report_failure(Call::step, span.tick, span.ticks);
 }
 
+double Fmu::within_stop(double t, double h) const {
+    const double stop = experiment_.stop, end = t + h;
+    if (!experiment_.stops || end == stop) return h;
+    const double rounding =
+        4.0 * std::numeric_limits<double>::epsilon() * std::max(std::fabs(t), std::fabs(stop));
+    if (!(std::fabs(end - stop) <= std::min(rounding, 0.5 * h))) return h;
+    double length = stop - t;
+    while (t + length > stop) length = std::nextafter(length, 0.0);
+    return length;
+}
+
+Fmu::Reach Fmu::judge_reach(Reach reach, double reached, double t, double h) {
+    const double end = t + h;
+    const bool there = std::fabs(reached - end) <= 1e-12 * std::max(std::fabs(end), h);
+    return reach == Reach::early && there ? Reach::whole : reach;
+}
+
 Fmu::Reach Fmu::move(double t, double h, const double* u, double* reached) {
-    if (exchange_) return exchange_->advance(t, h, u) ? Reach::whole : Reach::failed;
+    const double length = within_stop(t, h);
+    if (exchange_) return exchange_->advance(t, length, u) ? Reach::whole : Reach::failed;
     if (!set_inputs(u)) return Reach::failed;
-    const Reach reach = advance(t, h, u, reached);
+    const Reach reach = advance(t, length, u, reached);
     // inputs that moved during the step are where the FMU left them
     for (int place = setup.inputs; place < rows_ * setup.inputs; ++place)
         if (u[place] != 0.0) known_[place % setup.inputs] = std::nan("");
-    return reach;
+    return judge_reach(reach, *reached, t, length);
 }
 
 bool Fmu::try_step(double t, double h, const double* u) {

@@ -130,6 +130,8 @@ class Fmu : public Simulator {
     // What it said itself, if the last failure was its own.
     std::string complaint() const { return spoke_ ? complaints(setup.name) : ""; }
     double reached_time() const { return failure_.value; }
+    // What it could not do as it declares, and what was done instead.
+    const std::vector<std::string>& notes() const { return notes_; }
     bool ended() const { return ended_; }  // it has asked to end the simulation
     Exchange* exchange() const { return exchange_.get(); }
     Setup setup;
@@ -180,7 +182,11 @@ class Fmu : public Simulator {
         return good(function(instance_, arguments...), function.name);
     }
     Reach end_at(double t, double h, double reached);
-    void note_stop(double reached);   // the step ended there
+    void note_stop(double reached);  // the step ended there
+    // The length of a step, such that one to the stop time that the FMU was told ends there to the last bit.
+    double within_stop(double t, double h) const;
+    // An end that differs from the one asked for by rounding only is that end.
+    static Reach judge_reach(Reach reach, double reached, double t, double h);
     void set_ended(bool ended);       // it asks to end the simulation, from where it is now
     bool end_inside(double reached);  // it asks to do so before its step is whole: it fails
     bool trial() const { return newest_ != nullptr; }
@@ -206,7 +212,8 @@ class Fmu : public Simulator {
         fmi::Instance instance = nullptr;
         void (*const* calls)() = nullptr;  // set, doStep, get
         const fmi::Reference *in = nullptr, *out = nullptr;
-        fmi::Reference kept[6] = {};
+        double stop = never;  // steps that reach it go the long way
+        fmi::Reference kept[4] = {};
     };
     static_assert(sizeof(Hot) == 64);
     Hot hot_;
@@ -224,6 +231,7 @@ class Fmu : public Simulator {
     Failure failure_;
     std::string problem_, remedy_;
     bool spoke_ = false;  // the problem is a status that it returned
+    std::vector<std::string> notes_;
     bool ended_ = false;
     std::vector<double> room_;
     std::vector<Saved*> lent_;  // states in use: it may have to go back to any of them

@@ -47,8 +47,14 @@ template <class Boolean> class Classic : public Fmu {
                 }
             }
         }
-        return references_.empty() ||
-               call(set_derivatives_, references_.data(), references_.size(), orders_.data(), room_.data());
+        if (references_.empty()) return true;
+        const fmi::Status status =
+            set_derivatives_(instance_, references_.data(), references_.size(), orders_.data(), room_.data());
+        if (status != fmi::discard && status != fmi::error) return good(status, set_derivatives_.name);
+        setup.interpolates = false;
+        notes_.push_back(std::string("it declares that it takes input derivatives, and ") +
+                         set_derivatives_.name + " refuses them: its inputs are held during each step");
+        return true;
     }
     bool get_slopes(const Group& group, double* values) final {
         orders_.assign(group.references.size(), 1);

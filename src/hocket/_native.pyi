@@ -626,7 +626,8 @@ class Fmu(Simulator):
     @property
     def exchange(self) -> Exchange: ...
     @property
-    def name(self) -> str: ...
+    def notes(self) -> list[str]: ...
+    name: str
 
 class VariableGroup:
     """Variables of one type that are set or read in one call; `places`: per value the number of its port."""
