@@ -30,8 +30,9 @@ struct TextVariable {
 void make_setup(Setup* self, std::string name, std::string token, std::string resources, bool logging,
                 bool events, bool feeds_through, bool variable, bool interpolates, int inputs, int outputs,
                 std::vector<Group> set, std::vector<Group> get, std::vector<int> continuous,
-                std::vector<int> discrete, const std::vector<TextVariable>& texts_in,
-                const std::vector<TextVariable>& texts_out, std::shared_ptr<ExchangeSetup> exchange) {
+                std::vector<int> discrete, std::vector<fmi::Reference> time,
+                const std::vector<TextVariable>& texts_in, const std::vector<TextVariable>& texts_out,
+                std::shared_ptr<ExchangeSetup> exchange) {
     Setup& setup = *new (self) Setup;
     setup.name = std::move(name);
     setup.token = std::move(token);
@@ -47,6 +48,7 @@ void make_setup(Setup* self, std::string name, std::string token, std::string re
     setup.get = std::move(get);
     setup.continuous = std::move(continuous);
     setup.discrete = std::move(discrete);
+    setup.time = std::move(time);
     for (const auto& [reference, binary] : texts_in) {
         setup.texts_in.push_back(reference);
         setup.binary_in.push_back(binary);
@@ -88,7 +90,8 @@ void bind_setup(nb::module_& module) {
     nb::class_<Setup>(module, "FmuSetup")
         .def("__init__", &make_setup, nb::kw_only(), "name"_a, "token"_a, "resources"_a, "logging"_a,
              "events"_a, "feeds_through"_a, "variable"_a, "interpolates"_a, "inputs"_a, "outputs"_a, "set"_a,
-             "get"_a, "continuous"_a, "discrete"_a, "texts_in"_a, "texts_out"_a, "exchange"_a.none())
+             "get"_a, "continuous"_a, "discrete"_a, "time"_a, "texts_in"_a, "texts_out"_a,
+             "exchange"_a.none())
         .def_ro("name", &Setup::name)
         .def_ro("token", &Setup::token)
         .def_ro("resources", &Setup::resources)
@@ -104,6 +107,7 @@ void bind_setup(nb::module_& module) {
         .def_ro("get", &Setup::get)
         .def_ro("continuous", &Setup::continuous)
         .def_ro("discrete", &Setup::discrete)
+        .def_ro("time", &Setup::time)
         .def_prop_ro("texts_in", [](const Setup& self) { return texts(self.texts_in, self.binary_in); })
         .def_prop_ro("texts_out", [](const Setup& self) { return texts(self.texts_out, self.binary_out); });
 }
@@ -230,7 +234,10 @@ void bind_fmus(nb::module_& module) {
             "early", [](const Fmu& self) { return self.setup.early; },
             [](Fmu& self, bool early) { self.setup.early = early; })
         .def_prop_ro("exchange", &Fmu::exchange, nb::rv_policy::reference_internal)
-        .def_prop_ro("name", [](const Fmu& self) { return self.setup.name; });
+        .def_prop_ro("notes", &Fmu::notes)
+        .def_prop_rw(
+            "name", [](const Fmu& self) { return self.setup.name; },
+            [](Fmu& self, std::string name) { self.setup.name = std::move(name); });
     module.def("fmu", &load, nb::kw_only(), "version"_a, "library"_a, "prefix"_a, "setup"_a, "file"_a);
     module.def("take_log", [] {
         nb::list messages;

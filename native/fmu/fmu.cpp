@@ -57,7 +57,8 @@ void Fmu::warm_up() {
     hot.instance = instance_;
     hot.calls = library_->calls().data();
     hot.feeds = setup.feeds_through;
-    hot.quick = phase_ == Phase::stepping && plain() && !trial() && lent_.empty() && !ended_;
+    hot.stop = experiment_.stops ? experiment_.stop : never;
+    hot.quick = phase_ == Phase::stepping && settled() && plain() && !trial() && lent_.empty() && !ended_;
     const auto count = [](const std::vector<Group>& groups) {
         return groups.empty() ? 0 : groups[0].references.size();
     };
@@ -184,6 +185,9 @@ bool Fmu::put_texts(const std::vector<fmi::Reference>& references, const std::ve
 bool Fmu::prepare(const Experiment& experiment) {
     std::lock_guard turn(library_->turn());
     experiment_ = experiment;
+    watched_ = experiment.stops && !exchange_ && setup.outputs > 0 ? 0 : 3;
+    ended_at_ = experiment.t;
+    shown_.clear();
     return set_up();
 }
 
@@ -266,14 +270,32 @@ bool Fmu::step(const Span& span, const double* u) {
     return (goes_on && try_step(span.t, span.h, u)) || report_failure(Call::step, span.tick, span.ticks);
 }
 
+double Fmu::within_stop(double t, double h) const {
+    const double stop = experiment_.stop, end = t + h;
+    if (!experiment_.stops || end == stop) return h;
+    const double rounding =
+        4.0 * std::numeric_limits<double>::epsilon() * std::max(std::fabs(t), std::fabs(stop));
+    if (!(std::fabs(end - stop) <= std::min(rounding, 0.5 * h))) return h;
+    double length = stop - t;
+    while (t + length > stop) length = std::nextafter(length, 0.0);
+    return length;
+}
+
+Fmu::Reach Fmu::judge_reach(Reach reach, double reached, double t, double h) {
+    const double end = t + h;
+    const bool there = std::fabs(reached - end) <= 1e-12 * std::max(std::fabs(end), h);
+    return reach == Reach::early && there ? Reach::whole : reach;
+}
+
 Fmu::Reach Fmu::move(double t, double h, const double* u, double* reached) {
-    if (exchange_) return exchange_->advance(t, h, u) ? Reach::whole : Reach::failed;
+    const double length = within_stop(t, h);
+    if (exchange_) return exchange_->advance(t, length, u) ? Reach::whole : Reach::failed;
     if (!set_inputs(u)) return Reach::failed;
-    const Reach reach = advance(t, h, u, reached);
+    const Reach reach = advance(t, length, u, reached);
     // inputs that moved during the step are where the FMU left them
     for (int place = setup.inputs; place < rows_ * setup.inputs; ++place)
         if (u[place] != 0.0) known_[place % setup.inputs] = std::nan("");
-    return reach;
+    return judge_reach(reach, *reached, t, length);
 }
 
 bool Fmu::try_step(double t, double h, const double* u) {
@@ -283,6 +305,11 @@ bool Fmu::try_step(double t, double h, const double* u) {
     if (reach == Reach::early) {
         note_stop(reached);
         return false;
+    }
+    if (watched_ < 2 && t > ended_at_ - 1e-6 * h) {  // not a step that is made again
+        ++watched_;
+        ended_at_ = t + h;
+        least_ = 1e-6 * h;
     }
     if (!trial()) return true;
     TrialStep& made = *newest_->trial;
@@ -296,6 +323,34 @@ bool Fmu::try_step(double t, double h, const double* u) {
     return get_groups(made.after.data());
 }
 
+// Some FMUs go to the stop time in their first step, if they are told one. What moved in the first step and
+// not in the second may be at rest: its own time decides.
+bool Fmu::watch(const double* y) {
+    const int made = watched_;
+    if (made < 2) {
+        (made == 0 ? shown_ : after_).assign(y, y + setup.outputs);
+        return true;
+    }
+    watched_ = 3;
+    const bool still = std::equal(after_.begin(), after_.end(), y, y + setup.outputs);
+    if (!still || shown_.empty() || after_ == shown_) return true;
+    const double stop = experiment_.stop, now = own_time();
+    if (stop < ended_at_ + least_ || !(std::fabs(now - stop) < least_)) return true;
+    return wrong("it goes to the stop time in its first step: its own time is " + written(now) +
+                     " s after a step to t = " + written(ended_at_) + " s",
+                 "`stop_time = false`: it is not told when the run ends (`Fmu(..., stop_time=False)`, "
+                 "`--no-stop-time`)");
+}
+
+// The time that it has itself: its independent variable, else what it tells; not a number: neither.
+double Fmu::own_time() {
+    std::vector<double> told(setup.time.size());
+    const Phase phase = phase_;
+    if (!told.empty() && take(Type::real, setup.time, told)) return told[0];
+    phase_ = phase;
+    return last_time();
+}
+
 bool Fmu::output(std::int64_t tick, const double* u, double* y) {
     bool done = false;
     if (phase_ == Phase::initialising && !at_once_)
@@ -304,6 +359,7 @@ bool Fmu::output(std::int64_t tick, const double* u, double* y) {
         done = set_inputs(u) && ready() && get_groups(y);
     else
         done = ready() && (exchange_ ? exchange_->evaluate(u, y) : evaluate(u, y));
+    done = done && (settled() || watch(y));
     return (done && finite(y)) || report_failure(Call::output, tick);
 }
 

@@ -53,8 +53,9 @@ struct Setup {
     bool interpolates = false;   // FMI 1, 2: input derivatives are accepted
     int inputs = 0, outputs = 0;
     std::vector<Group> set, get;
-    std::vector<int> continuous;  // inputs that may be set while it steps (FMI 3)
-    std::vector<int> discrete;    // inputs that may change at events only
+    std::vector<int> continuous;       // inputs that may be set while it steps (FMI 3)
+    std::vector<int> discrete;         // inputs that may change at events only
+    std::vector<fmi::Reference> time;  // the independent variable, where there is one
     std::vector<fmi::Reference> texts_in, texts_out;
     std::vector<bool> binary_in, binary_out;
     std::shared_ptr<const ExchangeSetup> exchange;  // model exchange: how hocket integrates it
@@ -128,6 +129,8 @@ class Fmu : public Simulator {
     // What it said itself, if the last failure was its own.
     std::string complaint() const { return spoke_ ? complaints(setup.name) : ""; }
     double reached_time() const { return failure_.value; }
+    // What it could not do as it declares, and what was done instead.
+    const std::vector<std::string>& notes() const { return notes_; }
     bool ended() const { return ended_; }  // it has asked to end the simulation
     Exchange* exchange() const { return exchange_.get(); }
     Setup setup;
@@ -163,6 +166,9 @@ class Fmu : public Simulator {
     virtual bool evaluate(const double* u, double* y);
     virtual bool put_text(int port, const std::string& value);
     virtual void forget() {}  // what was set before: it went back
+    virtual double last_time() { return std::numeric_limits<double>::quiet_NaN(); }  // as it tells itself
+    // Whether it is known that it did not go to the stop time in its first step.
+    bool settled() const { return watched_ > 2; }
 
     bool good(fmi::Status status, const char* function);
     bool wrong(std::string what, std::string remedy = "");
@@ -175,7 +181,11 @@ class Fmu : public Simulator {
         return good(function(instance_, arguments...), function.name);
     }
     Reach end_at(double t, double h, double reached);
-    void note_stop(double reached);   // the step ended there
+    void note_stop(double reached);  // the step ended there
+    // The length of a step, such that one to the stop time that the FMU was told ends there to the last bit.
+    double within_stop(double t, double h) const;
+    // An end that differs from the one asked for by rounding only is that end.
+    static Reach judge_reach(Reach reach, double reached, double t, double h);
     void set_ended(bool ended);       // it asks to end the simulation, from where it is now
     bool end_inside(double reached);  // it asks to do so before its step is whole: it fails
     bool trial() const { return newest_ != nullptr; }
@@ -201,7 +211,8 @@ class Fmu : public Simulator {
         fmi::Instance instance = nullptr;
         void (*const* calls)() = nullptr;  // set, doStep, get
         const fmi::Reference *in = nullptr, *out = nullptr;
-        fmi::Reference kept[6] = {};
+        double stop = never;  // steps that reach it go the long way
+        fmi::Reference kept[4] = {};
     };
     static_assert(sizeof(Hot) == 64);
     Hot hot_;
@@ -219,6 +230,7 @@ class Fmu : public Simulator {
     Failure failure_;
     std::string problem_, remedy_;
     bool spoke_ = false;  // the problem is a status that it returned
+    std::vector<std::string> notes_;
     bool ended_ = false;
     std::vector<double> room_;
     std::vector<Saved*> lent_;  // states in use: it may have to go back to any of them
@@ -226,6 +238,8 @@ class Fmu : public Simulator {
 
   private:
     bool try_step(double t, double h, const double* u);
+    bool watch(const double* y);
+    double own_time();
     bool recall(Saved& saved);
     bool repeat(TrialStep& step, const std::vector<double>& last);
     Reach move(double t, double h, const double* u, double* reached);
@@ -235,6 +249,9 @@ class Fmu : public Simulator {
     int life_ = 0;                                    // counts the instances: a state is of one of them
     std::vector<fmi::State> spare_;                   // states to be used again
     std::vector<std::unique_ptr<TrialStep>> trials_;  // the same for those
+    int watched_ = 3;                      // steps of this instance, up to the second; 3: that is looked at
+    double ended_at_ = 0.0, least_ = 0.0;  // where the newest of them ended, and how exact that is
+    std::vector<double> shown_, after_;    // outputs before and after the first step
 };
 
 // A state, and the first step made from it. Rewinds are not believed: that step is made again and must end

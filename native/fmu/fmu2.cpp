@@ -56,7 +56,7 @@ class Fmu2 final : public Classic<Boolean2> {
   private:
     bool both(const Span& span, const double* u, double* y) {
         const Hot& hot = hot_;
-        if (!hot.quick) [[unlikely]] {
+        if (!hot.quick || span.t + span.h >= hot.stop) [[unlikely]] {
             if (!Fmu::step(span, u) || !Fmu::output(span.tick + span.ticks, u, y)) return false;
             warm_up();
             return true;

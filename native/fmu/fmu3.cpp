@@ -103,7 +103,7 @@ class Fmu3 final : public Fmu {
     }
 
     bool both(const Span& span, const double* u, double* y) {
-        if (phase_ != Phase::stepping || trial() || due_) [[unlikely]]
+        if (phase_ != Phase::stepping || trial() || due_ || !settled()) [[unlikely]]
             return Fmu::step(span, u) && Fmu::output(span.tick + span.ticks, u, y);
         if (setup.inputs > 0) {
             const Group& in = setup.set[0];
@@ -113,7 +113,7 @@ class Fmu3 final : public Fmu {
             if (setup.feeds_through) std::copy(u, u + setup.inputs, known_.begin());
         }
         double reached = span.t;
-        const Reach reach = advance(span.t, span.h, u, &reached);
+        const Reach reach = advance(span.t, within_stop(span.t, span.h), u, &reached);
         if (reach != Reach::whole) [[unlikely]] {
             if (reach == Reach::early) note_stop(reached);
             return report_failure(Call::step, span.tick, span.ticks);
@@ -134,10 +134,22 @@ class Fmu3 final : public Fmu {
             return instantiate_exchange_(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(),
                                          false, setup.logging, this, logger);
         const bool curves = !intermediate_.empty();
-        return instantiate_(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(), false,
-                            setup.logging, setup.events, setup.events || setup.early,
-                            curves ? intermediate_.data() : nullptr, intermediate_.size(), this, logger,
-                            curves ? update : nullptr);
+        const auto instantiate = [&] {
+            return instantiate_(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(), false,
+                                setup.logging, setup.events, setup.events || setup.early,
+                                curves ? intermediate_.data() : nullptr, intermediate_.size(), this, logger,
+                                curves ? update : nullptr);
+        };
+        const Instance made = instantiate();
+        if (made || !setup.events) return made;
+        setup.events = false;
+        const Instance without = instantiate();
+        setup.events = !without;
+        if (without)
+            notes_.push_back(
+                "it declares event mode and cannot be instantiated with it: it is run without, and handles "
+                "its events inside its steps");
+        return without;
     }
     void destroy() override { free_(instance_); }
     bool enter_initialisation() override {

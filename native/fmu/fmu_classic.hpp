@@ -24,6 +24,12 @@ template <class Boolean> class Classic : public Fmu {
         return Reach::early;
     }
 
+    double last_time() final {
+        double reached = Fmu::last_time();
+        if (!real_status_ || real_status_(instance_, fmi::last_successful_time, &reached) > fmi::warning)
+            return Fmu::last_time();
+        return reached;
+    }
     bool set_derivatives(const double* u) {
         if (rows_ == 1 || !setup.interpolates || !set_derivatives_) return true;
         references_.clear();
@@ -41,8 +47,14 @@ template <class Boolean> class Classic : public Fmu {
                 }
             }
         }
-        return references_.empty() ||
-               call(set_derivatives_, references_.data(), references_.size(), orders_.data(), room_.data());
+        if (references_.empty()) return true;
+        const fmi::Status status =
+            set_derivatives_(instance_, references_.data(), references_.size(), orders_.data(), room_.data());
+        if (status != fmi::discard && status != fmi::error) return good(status, set_derivatives_.name);
+        setup.interpolates = false;
+        notes_.push_back(std::string("it declares that it takes input derivatives, and ") +
+                         set_derivatives_.name + " refuses them: its inputs are held during each step");
+        return true;
     }
     bool get_slopes(const Group& group, double* values) final {
         orders_.assign(group.references.size(), 1);

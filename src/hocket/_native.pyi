@@ -625,7 +625,8 @@ class Fmu(Simulator):
     @property
     def exchange(self) -> Exchange: ...
     @property
-    def name(self) -> str: ...
+    def notes(self) -> list[str]: ...
+    name: str
 
 class VariableGroup:
     """Variables of one type that are set or read in one call; `places`: per value the number of its port."""
@@ -686,6 +687,7 @@ class FmuSetup:
         get: Sequence[VariableGroup],
         continuous: Sequence[int],
         discrete: Sequence[int],
+        time: Sequence[int],
         texts_in: Sequence[TextVariable],
         texts_out: Sequence[TextVariable],
         exchange: ExchangeSetup | None,
@@ -720,6 +722,9 @@ class FmuSetup:
     def continuous(self) -> list[int]: ...
     @property
     def discrete(self) -> list[int]: ...
+    @property
+    def time(self) -> list[int]:
+        """The independent variable, where there is one."""
     @property
     def texts_in(self) -> list[TextVariable]: ...
     @property

@@ -137,7 +137,7 @@ def test_what_cannot_be_computed_is_said():
 def test_at_least_one_step_of_a_run_is_predicted(monkeypatch, stop, length, notes):
     monkeypatch.setattr(coupling_check, "NUMBERS", 0)
     composite = hk.Composite(hk.Scenario({"a": LAG, "b": LAG}, {"a.u": "b.y", "b.u": "a.y"}), "0.1 s")
-    experiment = coupling_check._experiment_to_check(composite, None, stop)
+    experiment = coupling_check.as_experiment(composite, stop=stop)
     coupling = coupling_check._read_coupling(experiment, advise=False, robust=False)
     assert coupling.length == seconds(length)
     assert coupling.failed == [f"global error after 0.1 s: {note}" for note in notes]

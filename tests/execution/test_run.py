@@ -68,13 +68,13 @@ class Ends:
             raise RuntimeError("enough")
 
 
-def test_more_steps_than_the_native_engine_can_count_are_counted_by_the_other_one(tmp_path):
+def test_as_many_steps_as_floats_can_count_are_begun_and_one_more_is_not(tmp_path):
     endless = hk.Composite(hk.Scenario({"ends": hk.Python(Ends)}), 1)
     with pytest.raises(hk.SimulatorError, match="enough"):
-        hk.run(endless, 1e30, folder=tmp_path / "run")
-    run = hk.open_run(tmp_path / "run")
-    assert "its clock needs more digits" in run.info["why_interpreted"]
-    assert run["ends.y"].values.tolist() == [0.0, 1.0, 2.0, 3.0]
+        hk.run(endless, 2**53, folder=tmp_path / "run")
+    assert hk.open_run(tmp_path / "run")["ends.y"].values.tolist() == [0.0, 1.0, 2.0, 3.0]
+    with pytest.raises(hk.ScenarioError, match="the run would make 1e\\+30 steps of 1 s"):
+        hk.run(endless, 1e30)
 
 
 def test_ports_are_chosen_by_pattern_and_inputs_by_name():
@@ -344,3 +344,25 @@ def test_a_recorder_that_cannot_be_opened_is_the_error_and_the_run_has_failed(tm
     run = hk.open_run(folder)
     assert run.status == "failed"
     assert "File exists" in run.info["error"]
+
+
+def test_a_run_that_would_never_end_is_refused():
+    lag = hk.StateSpace([[-1.0]], C=[[1.0]], outputs=["y"])
+    for step in ("1e-30 s", "1e-300 ms"):
+        with pytest.raises(hk.ScenarioError, match="never ends") as caught:
+            hk.run(hk.Composite(hk.Scenario({"lag": lag}), step), "1 s")
+        assert caught.value.faults[0].expected == "at most 2^53 steps"
+    inside = hk.Composite(hk.Scenario({"lag": lag}), "1e-30 s")
+    with pytest.raises(hk.ScenarioError, match="`inside` would make 1e\\+30 steps"):
+        hk.run(hk.Composite(hk.Scenario({"inside": inside}), "1 s"), "1 s")
+
+
+def test_times_that_repeat_are_told():
+    """Near 1e9 s two floats are 2^-23 s apart, 119 ns: a hundred steps of 1 ns have two times, or one."""
+    lag = hk.StateSpace([[-1.0]], C=[[1.0]], outputs=["y"])
+    run = hk.run(hk.Composite(hk.Scenario({"lag": lag}), "1 ns"), Fraction(10**16 + 1, 10**7), start=10**9)
+    (note,) = run.info["notes"]
+    assert "steps of 1 ns are shorter than the distance of two floats, 1.2e-07 s at 1e+09 s" in note
+    assert "times repeat" in note
+    assert len(np.unique(run["lag.y"].t)) <= 2
+    assert not hk.run(hk.Composite(hk.Scenario({"lag": lag}), "1 ms"), 0.1, start=0).info["notes"]

@@ -183,6 +183,7 @@ EXPORT int fmiInitializeSlave(Model *m, double t, char stop_defined, double stop
     reset(m);
 #endif
     m->time = t;
+    m->host.stop = stop_defined ? stop : 1e300;
     return settled(m);
 }
 
@@ -204,6 +205,12 @@ EXPORT void fmiFreeSlaveInstance(Model *m) {
 
 EXPORT int fmiDoStep(Model *m, double t, double h, char new_step) {
     CALL(m, "t=%.17g h=%.17g new=%d", t, h, new_step);
+#ifdef ENDS_AT_STOP
+    if (t + h > m->host.stop) {
+        m->time = t;
+        return DISCARD;
+    }
+#endif
     begin_step(m, t);
     int status = step(m, h);
     if (status < DISCARD)
@@ -220,6 +227,9 @@ EXPORT int fmiCancelStep(Model *m) {
 EXPORT int fmiSetRealInputDerivatives(Model *m, References references, size_t n, const int orders[],
                                          const double values[]) {
     CALL_VALUES(m, references, n, "%.17g", values[k]);
+#ifdef REFUSES_DERIVATIVES
+    return complain(m, __func__, "not implemented, not even for", references[0]);
+#endif
     return set_rates(m, references, n, orders, values);
 }
 

@@ -193,6 +193,11 @@ EXPORT int fmi2DoStep(Model *m, double t, double h, int no_set_state) {
     if (m->host.stop < 1e300)
         h = m->host.stop - t;
 #endif
+#ifdef ENDS_AT_STOP
+    m->host.ended = t + h > m->host.stop;
+    if (m->host.ended)
+        return DISCARD;
+#endif
     begin_step(m, t);
     int status = step(m, h);
     if (status < DISCARD)
@@ -210,6 +215,9 @@ EXPORT int fmi2SetRealInputDerivatives(Model *m, References references, size_t n
                                        const double values[]) {
     CALL_VALUES(m, references, n, "%.17g", values[k]);
     STRICT_RULE(TABLE.rates, "not among the capabilities of this FMU");
+#ifdef REFUSES_DERIVATIVES
+    return complain(m, __func__, "not implemented, not even for", references[0]);
+#endif
     return set_rates(m, references, n, orders, values);
 }
 
@@ -239,7 +247,7 @@ EXPORT int fmi2GetIntegerStatus(Model *m, int kind, int *) {
 
 EXPORT int fmi2GetBooleanStatus(Model *m, int kind, int *value) {
     ENTER(STEPPING, "kind=%d", kind);
-    *value = kind == TERMINATED_STATUS && m->ends;
+    *value = kind == TERMINATED_STATUS && (m->ends || m->host.ended);
     return OK;
 }
 

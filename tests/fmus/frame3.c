@@ -29,6 +29,13 @@ EXPORT Model *fmi3InstantiateCoSimulation(const char *name, const char *token, c
     Host host = {.environment = environment, .log = log, .intermediate = intermediate};
     host.events = events;
     host.early = early;
+#ifdef REFUSES_EVENT_MODE
+    if (events) {
+        log ? ((void (*)(void *, int, const char *, const char *))log)(environment, ERROR, "logStatusError",
+                                                                       "event mode is not implemented") : (void)0;
+        return NULL;
+    }
+#endif
     Model *m = instantiate(host, name, token);
     CALL(m, "events=%d early=%d intermediate=%zu", events, early, required);
     return m;
@@ -59,6 +66,7 @@ EXPORT int fmi3EnterInitializationMode(Model *m, bool has_tolerance, double tole
     reset(m);
 #endif
     m->time = t;
+    m->host.stop = has_stop ? stop : 1e300;
     return OK;
 }
 
@@ -85,6 +93,14 @@ EXPORT int fmi3DoStep(Model *m, double t, double h, bool no_set_state, bool *eve
     if (stands_still(m, no_set_state))
         return OK;
     m->time = t;
+#ifdef ENDS_AT_STOP
+    if (t + h > m->host.stop) {
+        *event_needed = *early = false;
+        *terminate = true;
+        *last = t;
+        return OK;
+    }
+#endif
     int status = step(m, h);
     if (status < DISCARD)
         m->time = t + h;

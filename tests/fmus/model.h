@@ -41,6 +41,7 @@ typedef struct {
     bool early;  /* a step may return early */
     int phase;   /* kept by frame2.c for the model `strict` */
     double stop;
+    bool ended; /* the stop time was passed */
     bool saved; /* a state was saved: where a define says so, it stands still from then on */
 } Host;
 

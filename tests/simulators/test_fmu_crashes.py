@@ -60,7 +60,7 @@ def test_the_last_words_of_a_process(tmp_path, name, version, engine, ending, fu
     words, code = ending
     done, run = end(tmp_path, name, version, engine)
     assert done.returncode == code
-    told = f"{words} in {function} of the FMU `{name}` ({tmp_path / name}.fmu)"
+    told = f"{words} in {function} of the FMU `m` ({tmp_path / name}.fmu)"
     assert done.stderr.splitlines() == [
         f"hocket: {told}",
         f"hocket: the rows of the run are kept in {tmp_path / 'run'}",
@@ -87,7 +87,7 @@ def test_handlers_of_others_have_their_turn(tmp_path, when):
 def test_a_stack_that_overflows_in_a_thread(tmp_path):
     done, run = end(tmp_path, "bottomless", threads=2)
     assert done.returncode == -signal.SIGSEGV
-    assert "SIGSEGV) in fmi2DoStep of the FMU `bottomless" in done.stderr
+    assert "SIGSEGV) in fmi2DoStep of the FMU `m`" in done.stderr
     assert run["m.y"].t[-1] == 0.5
 
 

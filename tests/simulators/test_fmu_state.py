@@ -1,5 +1,6 @@
 """FMUs whose state is not what they say: frozen by a save, NULL, not restored, forgetful; each is named."""
 
+import re
 import shutil
 
 import numpy as np
@@ -187,3 +188,41 @@ def test_an_honest_fmu_stays_trusted(tmp_path):
     model = lag(tmp_path)
     assert probe(model, here=True).failed_checks == ()
     assert copied(model.file, tmp_path / "elsewhere").capabilities.rollback
+
+
+# the stop time
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize("lists_time", [False, True])
+def test_an_fmu_that_goes_to_the_stop_time_in_its_first_step_is_named(tmp_path, engine, isolate, lists_time):
+    def without_time(xml):
+        return re.sub(r'causality="independent"', 'causality="local"', xml)
+
+    path = build(
+        "lag", 2, folder=tmp_path, defines=["RUNS_TO_STOP"], xml=None if lists_time else without_time
+    )
+    with pytest.raises(hk.SimulatorError) as caught:
+        hk.run(
+            hk.Composite(hk.Scenario({"lag": Fmu(path, u=1.0, isolate=isolate)}), "0.1 s"),
+            stop=1,
+            engine=engine,
+        )
+    fault = caught.value.faults[0]
+    assert (
+        "it goes to the stop time in its first step: its own time is 1 s after a step to t = 0.2 s"
+        in fault.what
+    )
+    assert "stop_time = false" in fault.hint
+    model = Fmu(path, u=1.0, isolate=isolate, stop_time=False)
+    run = hk.run(hk.Composite(hk.Scenario({"lag": model}), "0.1 s"), stop=0.3, engine=engine)
+    assert np.array(run["lag.y"]) == pytest.approx(EULER, abs=1e-14)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_what_is_at_rest_after_its_first_step_is_not_blamed(tmp_path, version):
+    """T = h: explicit Euler arrives in one step, and stays; the time of the FMU is what it should be."""
+    model = Fmu(build("lag", version, folder=tmp_path), u=1.0, T=0.1)
+    run = hk.run(hk.Composite(hk.Scenario({"lag": model}), "0.1 s"), stop=1)
+    assert run["lag.y"].values[1:] == pytest.approx(np.ones(10), abs=1e-14)

@@ -422,6 +422,11 @@ class Undecided(Tank):
     settles = "perhaps"
 
 
+class Mutters(Tank):
+    def notes(self):
+        return "loud"
+
+
 class Twin(Tank):
     native = "compiled"
 
@@ -436,7 +441,7 @@ def refuse_itself():
 
 TEXTS = {"texts": (("in",), ("out",))}
 PERIOD = "period is a time above zero, and without_period() leaves it out"
-SETTINGS = "stop_time and early are set before the start, and change no step"
+SETTINGS = "stop_time, instance_name and early are set before the start, and change no step"
 READY = "ready() leaves the initialisation, and no time passes"
 MICRO = "micro(t, y) is called after every micro step, if declared"
 ATTRIBUTES = "attributes that are declared are what they shall be"
@@ -461,6 +466,7 @@ LYING_MODELS = [
         "z carries columns, each moving alone",
         "as two columns to",
     ),
+    (Declares(Mutters), "notes() returns sentences", "notes() returns 'loud', expected a list"),
     (Declares(Twin), "native is an object of the native module", "`native` is 'compiled'"),
     (Declares(check=refuse_itself), "check() finds nothing wrong", "ValueError: its file is gone"),
     (Declares(period=0.1), PERIOD, "`period` is 0.1, expected a Fraction"),

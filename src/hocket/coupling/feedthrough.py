@@ -7,6 +7,7 @@ Out: rounds of feeding and reading; the loops at port level; the feedthrough of 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -32,7 +33,8 @@ class Round:
 class Feedthrough:
     """The graph of direct feedthrough between the outputs of a level.
 
-    At the start every declared reaction counts; between steps only those of simulators that evaluate again.
+    At the start every declared reaction counts, and those whose initial state may depend on their inputs
+    react to all of them, except around a cycle; between steps only those of simulators that evaluate again.
     """
 
     def __init__(self, wiring: Wiring, at_start: bool = False):
@@ -48,6 +50,8 @@ class Feedthrough:
             for port, inputs in reacting[id(model)]:
                 drives = (wiring.drives[child][number] for number in inputs)
                 self.drives[(child, port)] = [drive for drive in drives if drive is not None]
+        if at_start:
+            self._react_to_initial_inputs()
         self.reacting = list(self.drives)
         self.sources = {
             node: [(drive.child, drive.port) for drive in drives if drive.child >= 0]
@@ -60,6 +64,83 @@ class Feedthrough:
         }
         """Per reacting output: the inputs of the level it reacts to."""
 
+    def _react_to_initial_inputs(self) -> None:
+        """Let those come after what drives them whose initial state may depend on their inputs.
+
+        Around a cycle not all can. There those that are initialised once come after all that can be known
+        without them; the others, which are evaluated until they agree, do not wait for each other.
+        """
+        wiring = self.wiring
+        modes = [model.capabilities.initial_inputs for model in wiring.models]
+        if all(mode == "unused" for mode in modes):
+            return
+        edges = {
+            (drive.child, child)
+            for child, drives in enumerate(wiring.drives)
+            for drive in drives
+            if drive is not None and drive.child >= 0
+        }
+        cycle: dict[int, int] = {}
+        for number, group in enumerate(strong_components(len(modes), edges)):
+            cycle |= dict.fromkeys(group, number)
+        waiting = [child for child, mode in enumerate(modes) if mode != "unused"]
+        together: dict[int, set[int]] = defaultdict(set)
+        for child in waiting:
+            together[cycle[child]].add(child)
+        for child in sorted(waiting, key=lambda child: (modes[child] != "once", wiring.names[child])):
+            mutual = {child} if modes[child] == "once" else together[cycle[child]]
+            before = [
+                drive
+                for drive in wiring.drives[child]
+                if drive is not None
+                and drive.child >= 0
+                and (cycle[drive.child] != cycle[child] or not self._depends_on(drive, mutual))
+            ]
+            for port in range(len(wiring.models[child].outputs) if before else 0):
+                self.drives[(child, port)] = [*self.drives.get((child, port), ()), *before]
+
+    def _depends_on(self, drive: Drive, children: Collection[int]) -> bool:
+        """Return whether what drives an input is an output of these children, or reacts to one."""
+        waiting, seen = [(drive.child, drive.port)], set()
+        while waiting:
+            node = waiting.pop()
+            if node[0] in children:
+                return True
+            if node not in seen:
+                seen.add(node)
+                waiting += [(each.child, each.port) for each in self.drives.get(node, ()) if each.child >= 0]
+        return False
+
+    @property
+    def first_reads(self) -> list[int]:
+        """The children to read before anything is fed: some output of theirs reacts to nothing.
+
+        Those that settle around a cycle are read so only for what drives others: what is merely observed
+        must not change the inputs they are evaluated with.
+        """
+        return [
+            child
+            for child, model in enumerate(self.wiring.models)
+            if any(
+                (child, port) not in self.drives
+                for port in (
+                    range(len(model.outputs))
+                    if model.capabilities.initial_inputs == "unused"
+                    else self.driving_outputs[child]
+                )
+            )
+        ]
+
+    @cached_property
+    def driving_outputs(self) -> list[list[int]]:
+        """Per child: the outputs that drive an input."""
+        found: list[set[int]] = [set() for _ in self.wiring.models]
+        for drives in self.wiring.drives:
+            for drive in drives:
+                if drive is not None and drive.child >= 0:
+                    found[drive.child].add(drive.port)
+        return [sorted(ports) for ports in found]
+
     @property
     def reactions(self) -> set[tuple[int, int]]:
         """Pairs of children: one that drives, and one with an output that reacts to it at once."""
@@ -67,13 +148,16 @@ class Feedthrough:
 
     @cached_property
     def components(self) -> list[list[Node]]:
-        """The reacting outputs in groups that depend on each other, sources before what reacts to them."""
+        """The reacting outputs in groups that depend on each other, sources before what reacts to them.
+
+        A group is sorted by name: in which order a loop is solved must not depend on how models are listed.
+        """
         number = {node: index for index, node in enumerate(self.reacting)}
         edges = [
             (number[s], number[node]) for node in self.reacting for s in self.sources[node] if s in number
         ]
         return [
-            [self.reacting[index] for index in group]
+            sorted((self.reacting[index] for index in group), key=self.name)
             for group in strong_components(len(self.reacting), edges)
         ]
 
@@ -126,8 +210,7 @@ class Feedthrough:
 
     def name(self, node: Node) -> str:
         """Return an output as a path."""
-        child, port = node
-        return f"{self.wiring.names[child]}.{self.wiring.models[child].outputs[port].name}"
+        return self.wiring.output_path(*node)
 
 
 def _reacting_outputs(model: Model) -> list[tuple[int, list[int]]]:

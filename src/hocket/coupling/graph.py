@@ -10,27 +10,53 @@ import heapq
 from collections.abc import Collection, Iterable, Mapping
 from itertools import permutations
 
-import numpy as np
-
 Edge = tuple[int, int]
 
 
 def strong_components(size: int, edges: Collection[Edge]) -> list[list[int]]:
     """Return the strong components, each after those that lead to it."""
     order = _topological_order([[node] for node in range(size)], edges)
-    if len(order) == size:  # no cycle, as in most graphs of ports: SciPy takes long to start
+    if len(order) == size:  # no cycle, as in most graphs of ports
         return order
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    rows, columns = np.array(list(edges), dtype=np.int64).T
-    graph = coo_array((np.ones(len(edges)), (rows, columns)), shape=(size, size))
-    count, found = connected_components(graph, directed=True, connection="strong")
-    label = found.tolist()
-    groups: list[list[int]] = [[] for _ in range(count)]
+    label = _component_labels(size, edges)
+    groups: list[list[int]] = [[] for _ in range(1 + max(label))]
     for node in range(size):
         groups[label[node]].append(node)
     return _topological_order(groups, {(label[a], label[b]) for a, b in edges if label[a] != label[b]})
+
+
+def _component_labels(size: int, edges: Iterable[Edge]) -> list[int]:
+    """Return the number of the strong component of each node (Tarjan 1972, without recursion)."""
+    after: list[list[int]] = [[] for _ in range(size)]
+    for source, target in edges:
+        after[source].append(target)
+    found, lowest, label = [-1] * size, [0] * size, [-1] * size
+    count = components = 0
+    waiting: list[int] = []
+    for root in range(size):
+        path = [] if found[root] >= 0 else [(root, iter(after[root]))]
+        while path:
+            node, targets = path[-1]
+            if found[node] < 0:
+                found[node] = lowest[node] = count
+                count += 1
+                waiting.append(node)
+            for target in targets:
+                if found[target] < 0:
+                    path.append((target, iter(after[target])))
+                    break
+                if label[target] < 0:  # on the way, or in a cycle with what is
+                    lowest[node] = min(lowest[node], lowest[target])
+            else:
+                path.pop()
+                if path:
+                    parent = path[-1][0]
+                    lowest[parent] = min(lowest[parent], lowest[node])
+                if lowest[node] == found[node]:
+                    while label[node] < 0:
+                        label[waiting.pop()] = components
+                    components += 1
+    return label
 
 
 def _topological_order(groups: list[list[int]], edges: Iterable[Edge]) -> list[list[int]]:

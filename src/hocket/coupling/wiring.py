@@ -130,6 +130,10 @@ class Wiring:
         }
         return frozenset(by_identity.values())
 
+    def output_path(self, child: int, port: int) -> str:
+        """Return the path of an output; what is sorted by it does not depend on how models are listed."""
+        return f"{self.names[child]}.{self.models[child].outputs[port].name}"
+
     def numbers(self) -> dict[str, int]:
         """Return the number of each child by its name."""
         return {name: number for number, name in enumerate(self.names)}

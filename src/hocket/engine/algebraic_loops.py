@@ -8,7 +8,7 @@ The native engine repeats every operation here in the same order, so that the bi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -221,6 +221,10 @@ def _sampled_advice(ports: Sequence[str]) -> str:
     )
 
 
+def _by_path(level: LiveLevel, nodes: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    return sorted(nodes, key=lambda node: level.wiring.output_path(*node))
+
+
 class AlgebraicLoop:
     """A loop inside a step of a level."""
 
@@ -238,8 +242,8 @@ class AlgebraicLoop:
         nodes = [level.wiring.output_places[path] for path in ports]
         # a slope follows every input at once, so with slopes all that is handed on inside is in the loop
         more = {(d.child, d.port) for d in within} - set(nodes) if slopes else set()
-        values = [*nodes, *sorted(more)]
-        places = [*((*node, VALUE) for node in values), *((*node, SLOPE) for node in sorted(slopes))]
+        values = [*nodes, *_by_path(level, more)]
+        places = [*((*node, VALUE) for node in values), *((*node, SLOPE) for node in _by_path(level, slopes))]
         self.unknowns = Unknowns(level, places)
 
     def solve(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -198,7 +199,7 @@ def initialise(root: Level, t: float, stop: float | None = None) -> None:
     leaves = design.leaves
     levels = {level.path: level for level in levels_of(root)}
     simulators = [levels[path].children[child] for path, child in leaves.places]
-    for name, simulator in zip(leaves.wiring.names, simulators, strict=True):
+    for name, simulator in sorted(zip(leaves.wiring.names, simulators, strict=True), key=itemgetter(0)):
         if provides(simulator, RunEndSimulator):
             simulator.stop_time = stop
         with blame(name, "start", t):
@@ -214,7 +215,7 @@ def initialise(root: Level, t: float, stop: float | None = None) -> None:
     frozen = [sampled[path] for path, _ in leaves.places]
     flat: Curves = [[[value] for value in outputs] for outputs in y]
     found: dict[tuple[Fraction, int], Curves] = {}
-    for each in design.levels():
+    for each in sorted(design.levels(), key=lambda level: level.path):
         own = each.composite.step * first_part(each.plan.step), window_degree(each)
         told = next((key for key in found if key[1] >= own[1] > 0), own) if traffic else own
         if told not in found:
@@ -260,12 +261,11 @@ def consistent_outputs(
 ) -> list[Array]:
     """Return the outputs y of all leaves with y = g(x0, L y); loops are solved."""
     wiring = leaves.wiring
+    by_name = sorted(range(len(simulators)), key=wiring.names.__getitem__)
     y = [np.zeros(len(model.outputs)) for model in wiring.models]
     known: set[int] = set()
 
-    def read_leaf(leaf: int) -> None:
-        if post is not None:
-            post.read(leaf)
+    def inputs_of(leaf: int) -> Array:
         u = np.zeros((1, len(wiring.models[leaf].inputs)))
         for index, (port, drive) in enumerate(
             zip(wiring.models[leaf].inputs, wiring.drives[leaf], strict=True)
@@ -279,23 +279,30 @@ def consistent_outputs(
                 u[0, index] = (
                     value if drive.gain == 1.0 and drive.offset == 0.0 else drive.gain * value + drive.offset
                 )
+        return u
+
+    def read_leaf(leaf: int, u: Array | None = None) -> None:
+        u = inputs_of(leaf) if u is None else u
+        if post is not None:
+            post.read(leaf)
         known.add(leaf)
         with blame(wiring.names[leaf], "output", t):
             y[leaf] = output_array(simulators[leaf].output(t, u), len(wiring.models[leaf].outputs))
 
-    for leaf, model in enumerate(wiring.models):
-        if any(not port.feedthrough for port in model.outputs):
-            read_leaf(leaf)
     graph = Feedthrough(wiring, at_start=True)
     rounds = graph.rounds()
+    once = [model.capabilities.initial_inputs == "once" for model in wiring.models]
+    for leaf in sorted(graph.first_reads, key=lambda leaf: (once[leaf], wiring.names[leaf])):
+        read_leaf(leaf)
 
     def evaluate() -> None:
         for turn in rounds:
             if not turn.loop:
                 if post is not None:
                     post.feed_all(turn.children)
-                for leaf in turn.children:
-                    read_leaf(leaf)
+                fed = [inputs_of(leaf) for leaf in turn.children]  # all before any is read
+                for leaf, u in zip(turn.children, fed, strict=True):
+                    read_leaf(leaf, u)
                 continue
 
             def evaluate_loop(values: list[float], turn: Round = turn) -> list[float]:
@@ -315,22 +322,27 @@ def consistent_outputs(
                 post.solve(turn.children, turn.loop)
 
     def update_states() -> list[str]:
-        """Give the final inputs to those whose initial state may depend on them; name what that changes."""
+        """Give the final inputs to those whose initial state may depend on them; name what that changes.
+
+        Only what drives others counts: what is merely observed must not change how often all are evaluated.
+        """
         names = []
-        for leaf, simulator in enumerate(simulators):
-            if not (wiring.models[leaf].inputs and settles_at_start(simulator)):
+        for leaf in by_name:
+            if leaf in known and not (wiring.models[leaf].inputs and settles_at_start(simulators[leaf])):
                 continue
-            before = y[leaf]
+            before, driving = y[leaf], graph.driving_outputs[leaf]
             read_leaf(leaf)
             apart = np.abs(y[leaf] - before) > SETTLED * np.maximum(1.0, np.abs(before))
-            if not apart.any():
-                y[leaf] = before
-            names += [graph.name((leaf, int(port))) for port in np.flatnonzero(apart)]
+            if not apart[driving].any():
+                y[leaf][driving] = before[driving]
+            names += [graph.name((leaf, port)) for port in driving if apart[port]]
         return names
 
     evaluate()
     waiting = [
-        (leaf, each) for leaf, each in enumerate(simulators) if provides(each, InitialisationSimulator)
+        (leaf, each)
+        for leaf, each in ((leaf, simulators[leaf]) for leaf in by_name)
+        if provides(each, InitialisationSimulator)
     ]
     for _ in range(SETTLING):
         unsettled = update_states()

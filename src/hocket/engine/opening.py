@@ -16,7 +16,15 @@ from hocket.engine.reference.level import Level
 from hocket.errors import HocketError, Place, SimulatorError
 from hocket.model.clock import Clock, seconds
 from hocket.model.composite import Composite
-from hocket.model.protocols import Array, EarlyReturnSimulator, Model, Simulator, provides
+from hocket.model.protocols import (
+    Array,
+    EarlyReturnSimulator,
+    Model,
+    NamedSimulator,
+    NotingSimulator,
+    Simulator,
+    provides,
+)
 from hocket.plan import tries
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, clock_of
@@ -102,7 +110,10 @@ def open_level(design: PlanTree, clock: Clock, degree: int = 0, sloped: bool = F
 
 def _open_model(model: Model, name: str) -> Simulator:
     try:
-        return model.open()
+        simulator = model.open()
+        if provides(simulator, NamedSimulator):
+            simulator.instance_name = name
+        return simulator
     except HocketError as error:
         fault = error.faults[0]
         place = Place.of(f"`{name}`" + (f", {fault.where}" if fault.where else ""))
@@ -111,3 +122,14 @@ def _open_model(model: Model, name: str) -> Simulator:
         raise SimulatorError(
             f"`{name}` cannot be opened: {type(error).__name__}: {error}", f"`{name}`"
         ) from error
+
+
+def simulator_notes(root: Level) -> list[str]:
+    """Return what the simulators of a tree found out while they ran, each with the path of its model."""
+    return [
+        f"`{level.name(child)}`: {note}"
+        for level in levels_of(root)
+        for child, simulator in enumerate(level.children)
+        if provides(simulator, NotingSimulator)
+        for note in simulator.notes()
+    ]

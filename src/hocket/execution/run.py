@@ -35,8 +35,11 @@ from hocket.model.clock import Duration, format_duration
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connections
 from hocket.planning.planner import plan_tree
-from hocket.planning.tree import clock_of
+from hocket.planning.tree import PlanTree, clock_of
 from hocket.simulators.recipes import parse_seconds
+
+MOST_STEPS = 2**53
+"""Steps of a run: years of computing, and the last number up to which floats count each one."""
 
 
 def run(
@@ -183,6 +186,15 @@ def _job(experiment: Experiment, record: Iterable[str] | None, ledger: bool) -> 
         raise ScenarioError([Fault(what.format(name), "inputs", "", hint) for name in undriven])
     assert experiment.stop is not None
     steps = whole_steps(experiment.start, experiment.stop, design.composite.step)
+    step = _shortest_step(design, experiment.stop - experiment.start)
+    farthest = float(max(abs(experiment.start), abs(experiment.stop)))
+    if step < math.ulp(farthest):
+        apart = f"{math.ulp(farthest):.2g} s at {farthest:g} s"
+        note = (
+            f"steps of {format_duration(step)} are shorter than the distance of two floats, {apart}: "
+            "times repeat in the rows, and simulators are told equal times"
+        )
+        experiment = replace(experiment, notes=(*experiment.notes, note))
     more = [experiment.every] if isinstance(experiment.every, Fraction) else []
     clock = clock_of(design, *more, start=experiment.start)
     kept = design.composite.scenario.record
@@ -193,6 +205,17 @@ def _job(experiment: Experiment, record: Iterable[str] | None, ledger: bool) -> 
         steps,
         choose_tables(design, clock, kept, experiment.every, ledger),
     )
+
+
+def _shortest_step(design: PlanTree, span: Fraction) -> Fraction:
+    """Return the shortest step of all levels, sampled models among them; refuses a run that never ends."""
+    level = min(design.levels(), key=lambda each: each.composite.step)
+    step = level.composite.step
+    if span / step > MOST_STEPS:
+        name = f"`{level.path}`" if level.path else "the run"
+        what = f"{name} would make {float(span / step):.2g} steps of {format_duration(step)}: it never ends"
+        raise ScenarioError(what, "stop", "at most 2^53 steps", "a longer step or period, or an earlier stop")
+    return step
 
 
 def whole_steps(start: Fraction, stop: Fraction, step: Fraction) -> int:

@@ -23,7 +23,7 @@ from hocket._native import RunGuard
 from hocket.engine.initialise import initialise
 from hocket.engine.ledger import check_stored_energies, stored_energies
 from hocket.engine.native.engine import NativeEngine, native_obstacle
-from hocket.engine.opening import open_level
+from hocket.engine.opening import open_level, simulator_notes
 from hocket.engine.recording import ArrowRecorder
 from hocket.engine.reference.engine import InterpreterEngine
 from hocket.engine.reference.level import Level
@@ -282,6 +282,7 @@ class Execution:
         if kept := self.drift.notes():
             self.notes = [*self.notes, *kept]
             self.output.add({"notes": self.notes, **self.drift.facts()})
+        self._keep_simulator_notes()
         if self.engine.within_step:
             step = f"stopped within a macro step, at t = {self.time_reached!r} s"
             lost = "rows that a rollback could have changed, and energies of power bonds, are left out"
@@ -293,6 +294,13 @@ class Execution:
         ended = self.output.end(status, reached=self.time_reached, counts=counts, phases=self.phases)
         self.guard.set_facts(*self.output.crash_facts())
         return ended
+
+    def _keep_simulator_notes(self) -> None:
+        """Keep what simulators found out while they ran."""
+        told = simulator_notes(self.level) if self.level is not None else []
+        if told:
+            self.notes = [*self.notes, *told]
+            self.output.add({"notes": self.notes})
 
     def _keep_energies(self) -> None:
         assert self.engine is not None

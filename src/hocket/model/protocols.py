@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,9 @@ class Capabilities:
     """output() between steps follows new inputs; False: only at the start and after a step."""
     stops_early: bool = False
     """A step may end before its time, where an event is; steps are then rolled back and shortened."""
+    initial_inputs: Literal["unused", "settle", "once"] = "unused"
+    """Whether its initial state may depend on its inputs, whatever feedthrough it declares: no; while they
+    settle, until `ready()`; on those of the first `output()`, once."""
     resumes: bool = False
     """After a step that ended early it stands there and goes on: without a partner nothing is rolled back."""
 
@@ -156,6 +159,27 @@ class RunEndSimulator(Simulator, Protocol):
     """
 
     stop_time: float | None
+
+
+class NamedSimulator(Simulator, Protocol):
+    """A simulator that wants to know which model it is of.
+
+    The engine sets it after opening, before start(): the path of the model, such as `car.left`. FMUs are
+    instantiated under this name; where it is missing nothing is set.
+    """
+
+    instance_name: str
+
+
+class NotingSimulator(Simulator, Protocol):
+    """A simulator that may find out, while it runs, what its user should know.
+
+    The engine asks after a run; the notes stand with those of the plan, each with the path of the model.
+    Where it is missing there are none.
+    """
+
+    def notes(self) -> Sequence[str]:
+        """Return sentences of which the simulator is the subject, `it`."""
 
 
 class EarlyReturnSimulator(Simulator, Protocol):

@@ -14,6 +14,7 @@ from hocket.coupling.wiring import wire
 from hocket.model.composite import CapabilityRequest, InputsMode, OrchestratorTraits, OutputsMode
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import ExplicitOrchestrator, step_body
+from hocket.orchestrators.gauss_seidel import best_order
 from hocket.orchestrators.multirate import GivenRates, check_rates, group_by_rate, rate_needs
 from hocket.plan import Body, Next, Plan, Times
 
@@ -23,7 +24,8 @@ class Asynchronous(ExplicitOrchestrator):
     """Turns: `Asynchronous({"fast": 7, "slow": 2})`, in steps per step of the level; any whole numbers.
 
     Values are exchanged after every turn. Where several stand at the same time the slowest goes first, so
-    that the faster ones, which follow, interpolate. All meet at the end of the level's step.
+    that the faster ones, which follow, interpolate; among those of equal rate the order is that of
+    `GaussSeidel()`. All meet at the end of the level's step.
     """
 
     rates: GivenRates = ()
@@ -49,12 +51,15 @@ class Asynchronous(ExplicitOrchestrator):
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""
-        groups = group_by_rate(scenario, self.rates, nested=False)
+        groups, wiring = group_by_rate(scenario, self.rates, nested=False), wire(scenario)
+        order = [sim for group in best_order(wiring) for sim in group]
         turns = tuple(
-            step_body(scenario, [sim], Fraction(1, group.rate)) for group in groups for sim in group.sims
+            step_body(scenario, [sim], Fraction(1, group.rate))
+            for group in groups
+            for sim in sorted(group.sims, key=order.index)
         )
         steps: Body = (Next(turns),)
         if len(groups) == 1:  # all equally often: one after the other
             once = tuple(instruction for turn in turns for instruction in turn)
             steps = once if groups[0].rate == 1 else (Times(groups[0].rate, once),)
-        return self._plan_around(scenario, wire(scenario), steps)
+        return self._plan_around(scenario, wiring, steps)

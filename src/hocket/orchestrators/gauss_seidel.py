@@ -94,16 +94,19 @@ def _is_order(given: object) -> bool:
 def best_order(wiring: Wiring) -> list[tuple[str, ...]]:
     """Return the order with the fewest connections whose source steps after its target.
 
-    Delayed connections that an output reacts to at once count double. Ties keep the order of the scenario.
+    Delayed connections that an output reacts to at once count double. Ties go by name, however the models
+    are listed.
     """
+    names = sorted(wiring.names)
+    place = {name: number for number, name in enumerate(names)}
     weight: dict[tuple[int, int], int] = {}
     for child, drives in enumerate(wiring.drives):
         reacting = {name for port in wiring.models[child].outputs for name in port.feedthrough}
         for port, drive in zip(wiring.models[child].inputs, drives, strict=True):
             if drive is not None and drive.child not in (OWN, child):
-                edge = (drive.child, child)
+                edge = (place[wiring.names[drive.child]], place[wiring.names[child]])
                 weight[edge] = weight.get(edge, 0) + (2 if port.name in reacting else 1)
     order: list[int] = []
-    for group in strong_components(len(wiring.names), weight):
+    for group in strong_components(len(names), weight):
         order += least_feedback_order(group, weight)
-    return [(wiring.names[child],) for child in order]
+    return [(names[number],) for number in order]

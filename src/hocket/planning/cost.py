@@ -282,7 +282,7 @@ def _start_loads(design: PlanTree, level: PlanTree) -> dict[Pair, Load]:
     post = start_post(design, level)
     _post_body(post, design.plan.start, LEAST)
     known: list[tuple[Fraction, int]] = []
-    for each in design.levels():
+    for each in sorted(design.levels(), key=lambda level: level.path):
         own = each.composite.step * first_part(each.plan.step), window_degree(each)
         if any(other == own or other[1] >= own[1] > 0 for other in known):
             continue

@@ -177,14 +177,15 @@ def _nest_plans(tree: PlanTree) -> Plan:
 
 def start_body(leaves: Leaves) -> Body:
     """Return the initialisation of all levels: what reacts to nothing first, then in feedthrough order."""
-    graph = Feedthrough(leaves.wiring, at_start=True)
-    wiring = leaves.wiring
-    first = [
-        wiring.names[child]
-        for child, model in enumerate(wiring.models)
-        if any(not port.feedthrough for port in model.outputs)
-    ]
-    return (*in_parallel(Read(name) for name in first), *evaluation_body(graph, graph.rounds()))
+    graph, wiring = Feedthrough(leaves.wiring, at_start=True), leaves.wiring
+    first, rounds = graph.first_reads, graph.rounds()
+    read = {*first, *(child for turn in rounds for child in turn.children)}
+    last = [child for child, model in enumerate(wiring.models) if model.outputs and child not in read]
+    return (
+        *in_parallel(Read(wiring.names[child]) for child in first),
+        *evaluation_body(graph, rounds),
+        *in_parallel(Read(wiring.names[child]) for child in last),
+    )
 
 
 def window_obstacles(leaves: Leaves) -> list[str]:

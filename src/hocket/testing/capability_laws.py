@@ -196,7 +196,7 @@ def _check_end_request(bench: LawBench) -> Iterator[str]:
 
 def _check_settings(bench: LawBench) -> Iterator[str]:
     with bench.simulator() as plain:
-        settings = protocols.RunEndSimulator, protocols.EarlyReturnSimulator
+        settings = protocols.RunEndSimulator, protocols.EarlyReturnSimulator, protocols.NamedSimulator
         if not any(provides(plain, setting) for setting in settings):
             return
         seen = bench.steps(plain, bench.t, 3)
@@ -204,6 +204,8 @@ def _check_settings(bench: LawBench) -> Iterator[str]:
     try:
         if provides(simulator, protocols.RunEndSimulator):
             simulator.stop_time = bench.t + 1000.0 * bench.h
+        if provides(simulator, protocols.NamedSimulator):
+            simulator.instance_name = "level.model"
         if provides(simulator, protocols.EarlyReturnSimulator):
             simulator.early = False
         attempt("start(t) after the settings", simulator.start, bench.t)
@@ -217,6 +219,14 @@ def _check_settings(bench: LawBench) -> Iterator[str]:
                 yield f"with `early` a step from {bench.t!r} s reaches {reached!r} s"
     finally:
         simulator.close()
+
+
+def _check_notes(bench: LawBench) -> Iterator[str]:
+    with bench.simulator() as simulator:
+        if provides(simulator, protocols.NotingSimulator):
+            notes = simulator.notes()
+            if not isinstance(notes, list | tuple) or not all(isinstance(note, str) for note in notes):
+                yield f"notes() returns {notes!r:.60}, expected a list of sentences"
 
 
 def _check_micro_steps(bench: LawBench) -> Iterator[str]:
@@ -389,7 +399,8 @@ LAWS: dict[str, Law] = {
     "prefers() returns a step above zero and changes nothing": _check_preferred_step,
     "energy() returns a finite number and changes nothing": _check_energy,
     "ready() leaves the initialisation, and no time passes": _check_initialisation,
-    "stop_time and early are set before the start, and change no step": _check_settings,
+    "stop_time, instance_name and early are set before the start, and change no step": _check_settings,
+    "notes() returns sentences": _check_notes,
     "ended is False after start()": _check_end_request,
     "micro(t, y) is called after every micro step, if declared": _check_micro_steps,
     "texts are bytes, one for each text port": _check_texts,
@@ -409,6 +420,8 @@ CAPABILITY_LAWS: dict[type, Law] = {
     protocols.InitialisationSimulator: _check_initialisation,
     protocols.RunEndSimulator: _check_settings,
     protocols.EarlyReturnSimulator: _check_settings,
+    protocols.NamedSimulator: _check_settings,
+    protocols.NotingSimulator: _check_notes,
     protocols.EndingSimulator: _check_end_request,
     protocols.MicroStepSimulator: _check_micro_steps,
     protocols.TextSimulator: _check_texts,

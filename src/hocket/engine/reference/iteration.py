@@ -53,13 +53,16 @@ class SweepCounts:
 
 
 def feedback_unknowns(level: LiveLevel, body: Body) -> list[Unknown]:
-    """Return what a repetition takes from the one before it: values, and slopes where they are used."""
+    """Return what a repetition takes from the one before it: values, and slopes where they are used.
+
+    They are sorted by name: sums over them must not depend on how models are listed.
+    """
     found: set[Unknown] = set()
     for drive in feedback_drives(body, level.wiring):
         found.add((drive.child, drive.port, VALUE))
         if (drive.extrapolation or Hold()).slopes:
             found.add((drive.child, drive.port, SLOPE))
-    return sorted(found, key=lambda unknown: (unknown[2], unknown))
+    return sorted(found, key=lambda unknown: (unknown[2], level.wiring.output_path(*unknown[:2])))
 
 
 def run_repeat(level: LiveLevel, instruction: Repeat) -> None:

@@ -31,7 +31,6 @@ import hocket._native as _native
 from hocket.errors import EndRequestError, SimulatorError
 from hocket.model.clock import format_duration
 from hocket.model.protocols import Array
-from hocket.simulators.fmu import live
 from hocket.simulators.fmu.live import contiguous_array, deliver
 
 if TYPE_CHECKING:
@@ -99,14 +98,13 @@ _WORDS = 1 << 20
 """Bytes of an answer in JSON, at the most."""
 
 
-def launch_process(model: Fmu, number: int, quiet: bool = False) -> tuple[subprocess.Popen[bytes], Any]:
-    """Start a process that loads the FMU, the instance of that number; nothing is waited for."""
+def launch_process(model: Fmu, quiet: bool = False) -> tuple[subprocess.Popen[bytes], Any]:
+    """Start a process that loads the FMU; nothing is waited for."""
     boot = pickle.dumps(
         {
             "path": [entry for entry in sys.path if isinstance(entry, str)],
             "packages": {name: list(sys.modules[name].__path__) for name in _PACKAGES},
             "model": pickle.dumps(_model_snapshot(model)),
-            "number": number,
         }
     )
     sizes = len(model.inputs), len(model.outputs)
@@ -217,8 +215,15 @@ def _read_words(answer: bytes) -> list[str]:
     return words
 
 
+def _read_sentences(answer: bytes) -> list[str]:
+    sentences = _reader(list)(answer)
+    if not all(isinstance(sentence, str) for sentence in sentences):
+        raise ValueError
+    return sentences
+
+
 def open_quietly(model: Fmu) -> IsolatedFmu:
-    """Open the FMU for a trial: what it prints and logs is for nobody, and it counts as no instance."""
+    """Open the FMU for a trial: what it prints and logs is for nobody."""
     return IsolatedFmu(model, trial=True)
 
 
@@ -249,7 +254,8 @@ class IsolatedFmu:
         """What a level of the native engine steps without Python; known once the FMU is loaded."""
         self._limit = float(model.time_limit)
         self._opening = max(model.time_limit, _OPENING)
-        self._number = 1 if trial else next(live._counts[model.interface_used.identifier])
+        self.instance_name = model.interface_used.identifier
+        """The name of its instance: the path of the model, set before the start."""
         self.was_ended = False
         """Whether it has ended a process, or a call took too long."""
         self._launch()
@@ -260,7 +266,7 @@ class IsolatedFmu:
         return bool(self._door.ended)
 
     def _launch(self) -> None:
-        self._process, self._door = launch_process(self.model, self._number, self.trial)
+        self._process, self._door = launch_process(self.model, self.trial)
         self._up = False
         self._forgotten: list[int] = []
         self._finalizer = weakref.finalize(self, abandon_process, self._process, self._door, os.getpid())
@@ -297,12 +303,16 @@ class IsolatedFmu:
         if self._door.end:
             self._end_process()
             self._launch()
-        self._call("start", float(t), self.stop_time, self.early, read=_read_nothing)
+        self._call("start", float(t), self.stop_time, self.early, self.instance_name, read=_read_nothing)
         deliver()
 
     def ready(self) -> None:
         """Leave initialisation: the inputs are as they shall be."""
         self._call("ready", read=_read_nothing)
+
+    def notes(self) -> list[str]:
+        """Return what it could not do as it declares; nothing, if its process has ended."""
+        return self._call("notes", read=_read_sentences) if self._up and not self._door.end else []
 
     def _ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
         """Return what compiled code answers by itself."""

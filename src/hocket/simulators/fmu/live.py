@@ -6,10 +6,8 @@ Out: a live simulator; `native` is what a level of the native engine steps witho
 
 from __future__ import annotations
 
-import itertools
 import logging
 import math
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -84,8 +82,6 @@ _LOUDER = "with logging=True, or --log on the command line, it may say more"
 Live = TypeVar("Live", bound="CoSimulation")
 T = TypeVar("T")
 
-_counts: defaultdict[str, Iterator[int]] = defaultdict(lambda: itertools.count(1))
-
 
 def open_simulator(model: Fmu) -> CoSimulation:
     """Load the FMU; nothing is instantiated yet."""
@@ -123,9 +119,7 @@ class CoSimulation:
         """When the run will end, if that is known: FMUs are told."""
         description, used = model.description, model.interface_used
         prefix = f"{used.identifier}_" if description.major == 1 else ""
-        number = next(_counts[used.identifier])
-        name = used.identifier if number == 1 else f"{used.identifier}_{number}"
-        setup = driver_setup(model, name)
+        setup = driver_setup(model, used.identifier)
         self.driver = _native.fmu(
             version=description.major,
             library=str(model.binary),
@@ -138,6 +132,19 @@ class CoSimulation:
     def native(self) -> Any:
         """What a level of the native engine steps without Python."""
         return self.driver
+
+    @property
+    def instance_name(self) -> str:
+        """The name of its instance: the path of the model, set before the start."""
+        return self.driver.name
+
+    @instance_name.setter
+    def instance_name(self, name: str) -> None:
+        self.driver.name = name
+
+    def notes(self) -> list[str]:
+        """Return what it could not do as it declares, and what was done instead."""
+        return self.driver.notes
 
     @property
     def early(self) -> bool:
@@ -165,7 +172,8 @@ class CoSimulation:
                 self._set(setting)
             self._require(native.configure(False))
         stop = self.stop_time if self.model.stop_time else None
-        self._require(native.prepare(float(t), stop, self.model.tolerance))
+        asked, declared = self.model.tolerance, self.model.description.tolerance
+        self._require(native.prepare(float(t), stop, declared if asked is None else asked))
         for setting in settings:
             if setting.stage == "start":
                 self._set(setting)
@@ -286,6 +294,9 @@ def driver_setup(model: Fmu, name: str) -> _native.FmuSetup:
         get=_encode_groups(model, faces.output_ranges),
         continuous=followed,
         discrete=[n for variable, places in faces.input_ranges if not variable.moves for n in places],
+        time=[
+            v.reference for v in description.variables if v.causality == "independent" and v.type == "real"
+        ],
         texts_in=_encode_texts(faces.text_inputs),
         texts_out=_encode_texts(faces.text_outputs),
         exchange=exchange_setup(model) if model.exchange else None,

@@ -295,7 +295,12 @@ class Fmu(Recipe):
         rollback = used.can_save and major > 1 and there.issuperset(STATE[major])
         rollback = rollback and "rollback" not in self.refuted  # asked for last: it takes the hash
         if self.exchange:
-            return Capabilities(rollback=rollback, order=ORDERS.get(self.method), reevaluates=self.reevaluate)
+            return Capabilities(
+                rollback=rollback,
+                order=ORDERS.get(self.method),
+                reevaluates=self.reevaluate,
+                initial_inputs="settle",
+            )
         known = self.description.by_name
         reals = bool(self.outputs) and all(port.type == "real" for port in self.outputs)
         # FMI tells derivatives of outputs only, not of what else is observed
@@ -307,6 +312,7 @@ class Fmu(Recipe):
             slopes=used.output_derivatives >= 1 and OUTPUT_SLOPES[major] in there and sloping,
             reevaluates=self.reevaluate,
             stops_early=used.early_return if self.early_return is None else self.early_return,
+            initial_inputs="once" if major == 1 else "settle",
             resumes=major == 3 and used.early_return,
         )
 

@@ -32,7 +32,7 @@ def main(fd: int, parent: int, at: int, length: int) -> None:
     server = _native.Server(fd, parent)
     os.close(fd)
     try:
-        live = _open_live(pickle.loads(boot["model"]), boot["number"])
+        live = _open_live(pickle.loads(boot["model"]))
     except Exception as error:
         server.refuse(_encode_error(error))
         return
@@ -57,12 +57,9 @@ def _stand_in(name: str, path: list[str]) -> None:
     sys.modules[name] = module_from_spec(spec)
 
 
-def _open_live(model: Any, number: int) -> Any:
-    import itertools
-
+def _open_live(model: Any) -> Any:
     from hocket.simulators.fmu import live
 
-    live._counts[model.interface_used.identifier] = itertools.count(number)
     if not model.exchange:
         return live.open_simulator(model)
     from hocket.simulators.fmu import exchange
@@ -107,8 +104,8 @@ class Service:
             value = getattr(asked, name)(*arguments)
             server.answer(value if isinstance(value, bytes) else json.dumps(value).encode())
 
-    def start(self, t: float, stop: float | None, early: bool) -> None:
-        self.live.early, self.live.stop_time = early, stop
+    def start(self, t: float, stop: float | None, early: bool, name: str) -> None:
+        self.live.early, self.live.stop_time, self.live.instance_name = early, stop, name
         self.states.clear()
         self.live.start(t)
 

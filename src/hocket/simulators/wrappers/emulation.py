@@ -23,6 +23,8 @@ from hocket.model.protocols import (
     EndingSimulator,
     InitialisationSimulator,
     Model,
+    NamedSimulator,
+    NotingSimulator,
     PreferredStepSimulator,
     RunEndSimulator,
     StoredEnergySimulator,
@@ -33,9 +35,15 @@ from hocket.model.protocols import (
     settles_at_start,
 )
 
-SETTINGS = (RunEndSimulator, EarlyReturnSimulator)
+SETTINGS = (RunEndSimulator, EarlyReturnSimulator, NamedSimulator)
 """What engines may set on a simulator before it starts."""
-UNCHANGED = (*SETTINGS, InitialisationSimulator, PreferredStepSimulator, StoredEnergySimulator)
+UNCHANGED = (
+    *SETTINGS,
+    InitialisationSimulator,
+    NotingSimulator,
+    PreferredStepSimulator,
+    StoredEnergySimulator,
+)
 """What a wrapper shows as it is where its steps are those of the simulator inside."""
 
 

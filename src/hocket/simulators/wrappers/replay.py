@@ -18,16 +18,15 @@ from hocket.errors import SimulatorError
 from hocket.model.protocols import (
     Array,
     Capabilities,
-    EarlyReturnSimulator,
     InitialisationSimulator,
     Model,
+    NotingSimulator,
     OutputDerivativeSimulator,
-    RunEndSimulator,
     Simulator,
     provides,
     step_of,
 )
-from hocket.simulators.wrappers.emulation import Emulating, LiveWrapper, check_wrapped
+from hocket.simulators.wrappers.emulation import SETTINGS, Emulating, LiveWrapper, check_wrapped
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class _ReplaySimulator(LiveWrapper):
     """
 
     def __init__(self, model: Model):
-        super().__init__(model, RunEndSimulator, EarlyReturnSimulator)
+        super().__init__(model, *SETTINGS)
         self.model = model
         self.calls: list[_Call] = []
         self.at = -1
@@ -92,6 +91,8 @@ class _ReplaySimulator(LiveWrapper):
         """Inputs may still change the initial state."""
         if provides(self.inner, InitialisationSimulator):
             self.ready = partial(self._record_call, "ready")
+        if provides(self.inner, NotingSimulator):
+            self.notes = lambda: self.inner.notes()
         if provides(self.inner, OutputDerivativeSimulator):
             self.slope = lambda t, u: self.inner.slope(t, u)  # the one inside is another after a rollback
 
