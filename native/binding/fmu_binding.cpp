@@ -213,6 +213,7 @@ void bind_fmus(nb::module_& module) {
                  return self->save(*saved) ? made : nb::none();
              })
         .def("restore", [](Fmu& self, Saved& saved) { return self.restore(saved); })
+        .def("refuse_saving", &Fmu::refuse_saving)
         .def("text",
              [](Fmu& self, int port) -> nb::object {
                  std::string value;

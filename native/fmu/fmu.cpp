@@ -379,6 +379,7 @@ bool Fmu::save(Saved& saved) {
     hot_.quick = false;
     if (!ready()) return false;
     if (!can_save()) return wrong("it cannot save its state");
+    if (!unsaved_.empty()) return wrong(unsaved_, otherwise);
     release(saved);
     saved.state = nullptr;
     if (!spare_.empty()) {

@@ -118,6 +118,7 @@ class Fmu : public Simulator {
     bool save(Saved& saved);
     bool restore(Saved& saved);
     void release(Saved& saved);
+    void refuse_saving(std::string why) { unsaved_ = std::move(why); }  // from now on
     virtual bool can_save() const = 0;
 
     // the slow lane
@@ -246,6 +247,7 @@ class Fmu : public Simulator {
     Saved* newest_ = nullptr;                         // whose next step is still to be noted
     std::int64_t restores_ = 0, check_at_ = 1;        // the number of the rewind that is tried out next
     bool proven_ = false;                             // a rewind was tried out after something had moved
+    std::string unsaved_;                             // why its state must not be saved
     int life_ = 0;                                    // counts the instances: a state is of one of them
     std::vector<fmi::State> spare_;                   // states to be used again
     std::vector<std::unique_ptr<TrialStep>> trials_;  // the same for those

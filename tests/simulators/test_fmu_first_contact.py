@@ -12,7 +12,10 @@ from command_line import invoked
 from fmus.build import build
 from hocket.simulators.fmu import findings, first_contact, live
 from hocket.simulators.fmu.isolated import IsolatedFmu
+from hocket.simulators.fmu.probe import probe
 from hocket.simulators.fmu.recipe import Fmu
+from hocket.simulators.wrappers.replay import Replay
+from systems import ENGINES
 
 pytestmark = [
     pytest.mark.usefixtures("fresh_cache"),
@@ -25,6 +28,7 @@ def wanted(monkeypatch):
     """Let FMUs be tried; nothing is known of any."""
     monkeypatch.setenv(first_contact.SWITCH, "1")
     first_contact._known.clear()
+    first_contact._freezes.clear()
 
 
 @pytest.fixture
@@ -63,6 +67,65 @@ def test_a_good_fmu_is_tried_once_and_runs_here(tmp_path, trials, monkeypatch):
     assert next(live._counts["lag"]) == 4, "a trial counts as no instance"
     hk.run(Fmu(path, interface="model-exchange"), 0.1, step=0.1)
     assert trials == ["lag.fmu", "lag.fmu"], "another interface, other functions"
+
+
+# frozen by a save
+
+FROZEN = "it stands still once its state was saved: in 3 steps `y` stays at 0, and goes to 0.271 without that"
+
+
+def coupled(model, orchestrator):
+    gain = hk.StateSpace(D=[[1.0]], inputs=["u"], outputs=["y"])
+    return hk.Composite(
+        hk.Scenario({"lag": model, "gain": gain}, {"gain.u": "lag.y"}), "100 ms", orchestrator
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("orchestrator", "isolate"), [("iterate", None), (hk.Adaptive(estimate="richardson"), True)]
+)
+def test_an_fmu_that_stands_still_after_a_save_is_an_error_at_its_first_save(
+    tmp_path, engine, isolate, orchestrator
+):
+    """1 - 0.9^3 = 0.271: steps of 0.1 s of T y' = 1 - y. What does not save runs."""
+    path = build("lag", 2, folder=tmp_path, defines=["FREEZES_AFTER_SAVE"])
+    with pytest.raises(hk.SimulatorError) as caught:
+        hk.run(coupled(Fmu(path, u=1.0, isolate=isolate), orchestrator), stop=0.3, engine=engine)
+    fault = caught.value.faults[0]
+    assert FROZEN in fault.what
+    assert "`lag`" in fault.where
+    assert "Replay" in fault.hint
+    with pytest.raises(hk.ScenarioError, match="declares it, but a trial found: it stands still"):
+        hk.run(coupled(Fmu(path, u=1.0, isolate=isolate), orchestrator), stop=0.3, engine=engine)
+    for model, algorithm in ((Fmu(path, u=1.0), "jacobi"), (Replay(Fmu(path, u=1.0)), orchestrator)):
+        run = hk.run(coupled(model, algorithm), stop=0.3, engine=engine)
+        assert run["lag.y"].values[-1] == pytest.approx(0.271, abs=0.02)
+
+
+def test_an_fmu_at_rest_is_moved_by_other_inputs(tmp_path):
+    """u = 0 leaves it at rest; the trial takes u = 0.1 then."""
+    path = build("lag", 3, folder=tmp_path, defines=["FREEZES_AFTER_SAVE"])
+    with pytest.raises(hk.SimulatorError, match=r"`y` stays at 0, and goes to 0\.0271 without"):
+        hk.run(coupled(Fmu(path), "iterate"), stop=0.3)
+
+
+@pytest.mark.parametrize("name", ["lag", "gain", "ball", "single", "discards", "chatty"])
+def test_what_moves_or_never_does_is_not_called_frozen(tmp_path, name):
+    assert first_contact.find_freeze(Fmu(build(name, 2, folder=tmp_path))) == ""
+
+
+def test_a_probe_that_finds_nothing_lets_it_save_again(tmp_path, monkeypatch):
+    model = Fmu(build("lag", 2, folder=tmp_path), u=1.0)
+    monkeypatch.setattr(first_contact, "_compare_saving", lambda _: "it stands still")
+    assert first_contact.find_freeze(model) == "it stands still"
+    assert not Fmu(model.file).capabilities.rollback
+    probe(model, here=True)
+    assert Fmu(model.file).capabilities.rollback
+    assert first_contact.find_freeze(Fmu(model.file)) == ""
+
+
+# what ends the process
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,22 @@ def test_the_probe_finds_that_a_state_forgets_its_events(tmp_path):
     assert "the event was gone" in found["rollback"].what
 
 
+# frozen by a save
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_the_probe_finds_that_an_fmu_stands_still_after_a_save(tmp_path, version):
+    """An instance that saves beside one that does not: T = 1 s, u between 0 and 0.1."""
+    model = lag(tmp_path, version, "FREEZES_AFTER_SAVE")
+    found = probe(model, here=True)
+    assert found.failed_checks == ("rollback",)
+    assert (
+        "it stands still once its state was saved: in 10 steps `y` stays at 0, and" in found["rollback"].what
+    )
+    with pytest.raises(hk.ScenarioError, match="declares it, but a trial found: it stands still"):
+        hk.run(composite(copied(model.file, tmp_path / "elsewhere")), stop=0.3)
+
+
 # what a probe has found is remembered
 
 
@@ -165,7 +181,7 @@ def test_an_fmu_that_a_probe_found_unable_is_refused_by_name(tmp_path, orchestra
     with pytest.raises(hk.ScenarioError) as caught:
         hk.run(composite(again, orchestrator), stop=0.3)
     fault = caught.value.faults[0]
-    assert "`lag` declares it, but `hocket probe` found:" in fault.what
+    assert "`lag` declares it, but a trial found:" in fault.what
     assert "restoring does nothing" in fault.what
     assert "probe it again" in fault.what
     assert "Replay" in fault.hint

@@ -199,9 +199,9 @@ def require_rollback(scenario: Scenario, sims: Iterable[str], why: str, hint: st
 
 
 def _refutations(scenario: Scenario, stuck: Iterable[str]) -> str:
-    """Return what probes found of those which declare that they can roll back."""
+    """Return what trials found of those which declare that they can roll back."""
     found = [
-        f"`{sim}` declares it, but `hocket probe` found: {model.refuted['rollback']}"
+        f"`{sim}` declares it, but a trial found: {model.refuted['rollback']}"
         for sim in stuck
         if provides(model := scenario.models[sim], ProbedModel) and "rollback" in model.refuted
     ]

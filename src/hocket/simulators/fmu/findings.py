@@ -18,6 +18,8 @@ from hocket.simulators.fmu.archive import DESCRIPTION, cache_folder
 
 VERSION = 1
 """Of the files: those of another version are as if they were not there."""
+PROBED, SAVING = "probe", "saving"
+"""The topics of what probes found untrue, and of how a saved state stops an FMU."""
 _MARK = "hocket_findings"
 
 _hashes: dict[tuple[tuple[str, int, int], ...], str] = {}

@@ -340,6 +340,10 @@ class IsolatedFmu:
         del self._forgotten[: len(forgotten)]
         return RemoteState(self._call("save", forgotten, read=_read_number), self._forgotten)
 
+    def refuse_saving(self, why: str) -> None:
+        """Make every save an error from now on."""
+        self._call("refuse_saving", why, read=_read_nothing)
+
     def restore(self, state: RemoteState) -> None:
         """Roll back to a state; that of an earlier process is not known any more."""
         number = state.number if state.forgotten is self._forgotten else None

@@ -237,6 +237,10 @@ class CoSimulation:
     def save(self) -> Any:
         return self._require(self.driver.save())
 
+    def refuse_saving(self, why: str) -> None:
+        """Make every save an error from now on."""
+        self.driver.refuse_saving(why)
+
     def restore(self, state: Any) -> None:
         """Roll back; the first time it is checked that the FMU goes on from there as before."""
         self._require(self.driver.restore(state))

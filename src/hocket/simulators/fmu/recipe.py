@@ -45,16 +45,13 @@ from hocket.model.protocols import Capabilities, Simulator
 from hocket.simulators.fmu.archive import doubled_files_note, unpack_archive
 from hocket.simulators.fmu.binaries import INPUT_SLOPES, OUTPUT_SLOPES, STATE, exported_functions, find_binary
 from hocket.simulators.fmu.description import read_description
-from hocket.simulators.fmu.findings import read_findings
+from hocket.simulators.fmu.findings import PROBED, SAVING, read_findings
 from hocket.simulators.fmu.ports import PortLayout, layout_ports
 from hocket.simulators.fmu.values import Settings, check_settings
 from hocket.simulators.fmu.variables import FLOATS, Description, FmuInterface, array_of
 from hocket.simulators.methods import ORDERS
 from hocket.simulators.ode import METHODS
 from hocket.simulators.recipes import Recipe, positive_duration
-
-PROBED = "probe"
-"""The topic under which the findings of probes are kept."""
 
 InterfaceName: TypeAlias = Literal["auto", "co-simulation", "model-exchange"]
 
@@ -257,7 +254,7 @@ class Fmu(Recipe):
         found = self.description.problems
         if self.interface_used.can_save and "rollback" in self.refuted:
             refuted = self.refuted["rollback"]
-            found = (*found, f"it is not rolled back, though it declares it: `hocket probe` found: {refuted}")
+            found = (*found, f"it is not rolled back, though it declares it: a trial found: {refuted}")
         if self.interface_used.needs_execution_tool:
             tool = self.description.tool or "the tool that made it"
             found = (*found, f"it needs {tool} on this computer to run")
@@ -276,12 +273,15 @@ class Fmu(Recipe):
 
     @property
     def refuted(self) -> dict[str, str]:
-        """The capabilities that it declares and the last probe found untrue, each with the finding."""
+        """The capabilities that it declares and a trial found untrue, each with the finding."""
         try:
             kept = read_findings(self, PROBED).get(self.interface_kind)
+            freeze = read_findings(self, SAVING).get(self.interface_kind)
         except (ScenarioError, OSError):  # without a binary it does not run anywhere
             return {}
-        return {str(name): str(what) for name, what in kept.items()} if isinstance(kept, dict) else {}
+        found = {"rollback": freeze} if freeze else {}
+        found |= kept if isinstance(kept, dict) else {}
+        return {str(name): str(what) for name, what in found.items()}
 
     @property
     def interface_kind(self) -> str:
@@ -343,7 +343,11 @@ class Fmu(Recipe):
         self.make_contact()
         name = "isolated" if self.is_isolated else "exchange" if self.exchange else "live"
         module = importlib.import_module(f"hocket.simulators.fmu.{name}")
-        return cast("Simulator", module.open_simulator(self))
+        freeze = "" if self.isolate is False else _first_contact().find_freeze(self)
+        simulator = module.open_simulator(self)
+        if freeze:
+            simulator.refuse_saving(freeze)
+        return cast("Simulator", simulator)
 
     def _refusals(self) -> Iterator[Fault]:
         """Yield why it cannot be run at all."""

@@ -112,6 +112,30 @@ def alternative_value(port: Port, variable: FmuVariable) -> float:
     return start + nudge if start + nudge <= high else max(start - nudge, low)
 
 
+def port_variable(model: Fmu, port: Port) -> FmuVariable:
+    """Return the variable of a port; of an element, its array."""
+    known = model.description.by_name
+    return known[port.name if port.name in known else array_of(port.name)]
+
+
+def input_values(model: Fmu) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the start values of the inputs, and others within their limits."""
+    starts = tuple(float(port.start or 0.0) for port in model.inputs)
+    return starts, tuple(alternative_value(port, port_variable(model, port)) for port in model.inputs)
+
+
+def describe_freeze(model: Fmu, free: Array, saved: Array) -> str:
+    """Return which output stands still in the rows with a saved state, and not without; empty: none."""
+    still = np.all(saved == saved[0], axis=0) & np.any(free != free[0], axis=0)
+    if not np.any(still):
+        return ""
+    column = int(np.argmax(still))
+    moved = (
+        f"`{model.outputs[column].name}` stays at {saved[-1, column]:.9g}, and goes to {free[-1, column]:.9g}"
+    )
+    return f"it stands still once its state was saved: in {count(len(free) - 1, 'step')} {moved} without that"
+
+
 Inputs: TypeAlias = Callable[[int], Array]
 
 ROUNDING = 1e-9
@@ -149,14 +173,12 @@ class ProbeBench:
         self.t0, self.h, self.count, self.stop = step_grid(model)
         self.names = [port.name for port in model.outputs]
         self.real = np.array([port.type == "real" for port in model.inputs], dtype=bool)
-        self.base: Array = np.array([port.start or 0.0 for port in model.inputs], dtype=float)
-        others = [alternative_value(port, self.variable(port)) for port in model.inputs]
+        starts, others = input_values(model)
+        self.base: Array = np.array(starts, dtype=float)
         self.other: Array = np.array(others, dtype=float)
 
     def variable(self, port: Port) -> FmuVariable:
-        """Return the variable of a port; of an element, its array."""
-        known = self.model.description.by_name
-        return known[port.name if port.name in known else array_of(port.name)]
+        return port_variable(self.model, port)
 
     def u(self, n: int, tune: float = 0.0) -> Array:
         """Return the inputs of step n, somewhere between the start values and the others."""

@@ -21,6 +21,7 @@ from hocket.simulators.fmu.probe.driver import (
     Found,
     ProbeBench,
     ShortStep,
+    describe_freeze,
     error_sentence,
     format_seconds,
     judge_claim,
@@ -44,6 +45,8 @@ def check_rollback(bench: ProbeBench) -> Found:
     """Make steps again after a restore: twice, from memory used before, and from the start."""
     if refused := rollback_refusal(bench):
         return refused
+    if disturbed := _compare_saving(bench):
+        return "false", disturbed
     third, restores = bench.repeatable_steps // 3, 0
     worst = (0.0, "")
 
@@ -78,6 +81,27 @@ def check_rollback(bench: ProbeBench) -> Found:
     words = f"the same up to {worst[0]:.2g}" if worst[0] else "the same to the bit"
     made = f"{count(restores, 'restore')}, {count(len(first), 'step')} made again after each"
     return "true", f"{made}: {words}"
+
+
+def _compare_saving(bench: ProbeBench) -> str:
+    """Return how the steps of an instance that saves before each differ from those of one that does not."""
+    few = min(bench.repeatable_steps, 10)
+    with bench.simulator() as simulator:
+        simulator.ready()
+        states, rows = [bench.save(simulator)], [np.array(simulator.output(bench.t0, bench.u(0)))]
+        for n in range(few):
+            rows.append(bench.walk(simulator, 1, n)[0])
+            states.append(bench.save(simulator))
+    with bench.simulator() as simulator:
+        simulator.ready()
+        first = np.array(simulator.output(bench.t0, bench.u(0)))
+        free, saved = np.vstack([first, bench.walk(simulator, few)]), np.array(rows)
+    gap, words = bench.gap(free, saved)
+    if gap <= ROUNDING or bench.gap(free[1:], bench.course.rows[:few])[0] > ROUNDING:
+        return ""  # or no two instances do the same: `repeats` says so
+    return (
+        describe_freeze(bench.model, free, saved) or f"saving its state changes the steps after it: {words}"
+    )
 
 
 def check_memory(bench: ProbeBench) -> Found:

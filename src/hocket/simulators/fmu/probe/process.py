@@ -30,12 +30,13 @@ from typing import get_args
 from hocket.errors import HocketError, InternalError, SimulatorError
 from hocket.model.clock import format_duration
 from hocket.model.code_loading import permit_code
-from hocket.simulators.fmu.findings import keep_findings, read_findings
+from hocket.simulators.fmu.findings import PROBED, keep_findings, read_findings
+from hocket.simulators.fmu.first_contact import forget_freeze
 from hocket.simulators.fmu.isolated import describe_signal
 from hocket.simulators.fmu.live import LOGGER
 from hocket.simulators.fmu.probe import execution_checks, response_checks
 from hocket.simulators.fmu.probe.driver import Finding, Found, Probe, ProbeBench, Verdict
-from hocket.simulators.fmu.recipe import PROBED, Fmu, remake_fmu
+from hocket.simulators.fmu.recipe import Fmu, remake_fmu
 
 CHECKS: dict[str, Callable[[ProbeBench], Found]] = {
     "loads": execution_checks.check_loading,
@@ -72,6 +73,8 @@ def probe(model: Fmu, *, here: bool = False) -> Probe:
     found = tuple(_run_checks(ProbeBench(plain), names) if here else _probe_in_process(plain, names))
     kept = {finding.name: finding.what for finding in found if finding.verdict == "false"}
     keep_findings(model, PROBED, {**read_findings(model, PROBED), model.interface_kind: kept})
+    if "rollback" not in kept and any(each.name == "rollback" and each.verdict == "true" for each in found):
+        forget_freeze(model)
     return Probe(str(model.file), found)
 
 
