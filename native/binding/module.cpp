@@ -144,18 +144,12 @@ class Engine {
         return find(level).state.children.at(number).simulator;
     }
 
-    // Whether a simulator failed: a step that was stopped is an internal failure of its level only.
-    bool failed() const {
-        const Failure::Kind kind = level_->state.failures.first().kind;
-        return kind != Failure::Kind::none && kind != Failure::Kind::internal;
-    }
-
     std::int64_t run_unlocked(std::int64_t steps, double seconds, std::size_t most_values) {
         const auto begin = std::chrono::steady_clock::now();
         const std::uint64_t ends = end_requests.ever.load(std::memory_order_relaxed);
         std::int64_t done = 0, look = 1, next_look = 1;
         while (done < steps) {
-            if (!level_->run_step()) return watch_->stopped() && !failed() ? done : -1 - done;
+            if (!level_->run_step()) return watch_->stopped() ? done : -1 - done;
             ++done;
             if (end_requests.ever.load(std::memory_order_relaxed) != ends) [[unlikely]]
                 return done;
