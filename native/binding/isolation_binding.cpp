@@ -7,6 +7,8 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
+#include <optional>
+
 #ifdef __linux__
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,7 +16,7 @@
 #include <pthread.h>
 #endif
 
-#include "engine/thread_pool.hpp"
+#include "engine/watch.hpp"
 #include "isolation/isolated.hpp"
 #include "isolation/server.hpp"
 
@@ -45,12 +47,7 @@ bool main_thread() {
 
 PyObject* raised = nullptr;  // by a handler; guarded by the interpreter lock
 
-bool was_interrupted() {
-    static Nanoseconds looked = 0;
-    if (!main_thread() || now() - looked < 50'000'000) return false;
-    looked = now();
-    nb::gil_scoped_acquire lock;
-    if (PyErr_CheckSignals() == 0) return false;
+void keep_raised() {
     PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
@@ -58,8 +55,37 @@ bool was_interrupted() {
     Py_XDECREF(trace);
     Py_XDECREF(raised);
     raised = value;
+}
+
+bool was_interrupted() {
+    static Nanoseconds looked = 0;
+    if (!main_thread() || now() - looked < 50'000'000) return false;
+    looked = now();
+    nb::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() == 0) return false;
+    keep_raised();
     return true;
 }
+
+// Within `with`, a thread that waits for an answer calls Python, which raises where it is not wanted.
+class PythonLook {
+  public:
+    explicit PythonLook(nb::callable look) : look_(std::move(look)) {}
+    void enter() {
+        looks_.emplace([this] {
+            nb::gil_scoped_acquire lock;
+            PyObject* answer = PyErr_CheckSignals() == 0 ? PyObject_CallNoArgs(look_.ptr()) : nullptr;
+            if (!answer) keep_raised();
+            Py_XDECREF(answer);
+            return answer != nullptr;
+        });
+    }
+    void exit(const nb::args&) { looks_.reset(); }
+
+  private:
+    nb::callable look_;
+    std::optional<LookWhileWaiting> looks_;
+};
 
 nb::object array(const std::vector<double>& values, std::initializer_list<std::size_t> shape) {
     auto* data = new double[std::max<std::size_t>(values.size(), 1)];
@@ -85,7 +111,6 @@ nb::object ask_python(Isolated& self, Ask ask, double t, double h, const Numbers
 
 void bind_client(nb::module_& module) {
     Isolated::interrupted = was_interrupted;
-    ThreadPool::idle = Isolated::look_at_keyboard;
     nb::class_<Isolated, Simulator>(module, "Isolated")
         .def(nb::init<int, int, int, double>())
         .def_static("needed", &Memory::required_size)
@@ -123,7 +148,11 @@ void bind_client(nb::module_& module) {
         .def_prop_ro("asked", &Isolated::question)
         .def_prop_ro("said", [](const Isolated& self) { return bytes(self.said()); })
         .def_prop_ro("problem", &Isolated::problem);
-    // what a handler raised while an answer was waited for
+    nb::class_<PythonLook>(module, "LookWhileWaiting")
+        .def(nb::init<nb::callable>())
+        .def("__enter__", &PythonLook::enter)
+        .def("__exit__", &PythonLook::exit);
+    // what a handler, or a look, raised while an answer was waited for
     module.def("give_up_waiting", &Isolated::give_up);
     module.def("take_raised", [] {
         nb::object taken = raised ? nb::steal(raised) : nb::none();

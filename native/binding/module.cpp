@@ -61,19 +61,21 @@ class Engine {
 
     // Runs up to `steps` steps; returns earlier when rows wait, when `seconds` have passed, or when a
     // simulator of this process has asked to end its simulation, which may be another one. `attend` is called
-    // within a step that lasts longer, and says whether the run goes on.
+    // within a step that lasts longer, also while the answer of an isolated simulator is waited for, and says
+    // whether the run goes on.
     std::int64_t run(std::int64_t steps, double seconds, std::size_t most_values, const nb::object& attend) {
         std::exception_ptr raised;
-        if (!attend.is_none())
-            watch_->begin(seconds, [&](bool still) {
-                nb::gil_scoped_acquire acquire;
-                try {
-                    return nb::cast<bool>(attend(still));
-                } catch (...) {
-                    raised = std::current_exception();
-                    return false;
-                }
-            });
+        watch_->begin(seconds, [&](bool still) {
+            nb::gil_scoped_acquire acquire;
+            try {
+                if (PyErr_CheckSignals() != 0) throw nb::python_error();
+                return attend.is_none() || nb::cast<bool>(attend(still));
+            } catch (...) {
+                raised = std::current_exception();
+                return false;
+            }
+        });
+        const LookWhileWaiting looks([this] { return watch_->go_on(); });
         std::int64_t done = 0;
         if (level_->needs_python()) {
             done = run_unlocked(steps, seconds, most_values);

@@ -53,7 +53,6 @@ bool ThreadPool::run(void (*task)(void*, int), void* context) {
             ++spin;
         } else {
             std::this_thread::yield();
-            if (idle) idle();
             if (watch) watch->go_on();
         }
     }
@@ -86,6 +85,7 @@ void ThreadPool::park() {
 void ThreadPool::work(int number) {
     unsigned seen = 0;
     guard_thread();
+    const LookWhileWaiting looks([this] { return !watch || watch->go_on(); });
     for (;;) {
         for (int spin = 0; round_.load(std::memory_order_acquire) == seen && spin < spins; ++spin)
             spin_pause();

@@ -17,8 +17,6 @@ class ThreadPool {
   public:
     explicit ThreadPool(int threads);
     ~ThreadPool();
-    // Called now and then by a thread that has done its share, while others work.
-    inline static void (*idle)() = nullptr;
     int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
     // Runs task(0) here and the others on the workers; false if the pool is busy (a level inside a level).

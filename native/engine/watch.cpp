@@ -35,8 +35,8 @@ bool Watch::look() {
         pool_->park();
         return !stopped();
     }
-    due_ = false;
     const bool still = !pool_ || pool_->hold();
+    due_ = false;  // not before: it is what makes the others look, and stand still
     const bool goes_on = attend_(still);
     if (!goes_on) stopped_ = due_ = true;  // every other look is answered so
     if (pool_) pool_->release();

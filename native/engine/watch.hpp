@@ -1,5 +1,5 @@
 // Looks after a run while a step lasts: rows are handed out and a request to stop is heard within a step.
-// In:  looks from every body that a level runs, on any thread
+// In:  looks from every body that a level runs, and while an isolated simulator is waited for, on any thread
 // Out: about once per interval a call of `attend`, on the thread that runs the steps
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace hocket {
 
@@ -42,6 +43,25 @@ class Watch {
     std::condition_variable ends_;
     bool ending_ = false;
     std::thread timer_;
+};
+
+// What this thread looks at, now and then, while it waits for an answer that may never come.
+class LookWhileWaiting {
+  public:
+    using Look = std::function<bool()>;  // returns whether the answer is still wanted
+
+    explicit LookWhileWaiting(Look look) : look_(std::move(look)), before_(std::exchange(current_, this)) {}
+    ~LookWhileWaiting() { current_ = before_; }
+    LookWhileWaiting(const LookWhileWaiting&) = delete;
+    LookWhileWaiting& operator=(const LookWhileWaiting&) = delete;
+
+    static LookWhileWaiting* current() { return current_; }  // none: nobody looks after this thread
+    bool go_on() { return look_(); }
+
+  private:
+    Look look_;
+    LookWhileWaiting* before_;
+    inline static thread_local LookWhileWaiting* current_ = nullptr;
 };
 
 }  // namespace hocket

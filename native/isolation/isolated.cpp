@@ -11,6 +11,7 @@
 #include <cstring>
 #include <thread>
 
+#include "engine/watch.hpp"
 #include "isolation/crash_report.hpp"
 
 namespace hocket {
@@ -24,7 +25,6 @@ constexpr Nanoseconds yielding = 1'000'000;  // and is felt in steps that take l
 constexpr std::uint32_t settled = 64;        // questions, before one is sure of that
 constexpr Nanoseconds slice = 10'000'000;    // between two looks at the process
 
-std::atomic<int> waiting{0};        // for long
 std::atomic<unsigned> given_up{0};  // how often the user has stopped waiting
 
 // Those that spin must leave a core to those that work.
@@ -90,10 +90,6 @@ bool Isolated::wait(const char* name, double limit) {
 void Isolated::give_up() { ++given_up; }
 
 bool Isolated::wait_long(const char* name, double limit) {
-    struct Waiting {
-        Waiting() { ++waiting; }
-        ~Waiting() { --waiting; }
-    } counted;
     const Nanoseconds begin = now();
     const unsigned round = given_up.load();
     said_.clear();
@@ -113,7 +109,9 @@ bool Isolated::wait_long(const char* name, double limit) {
                 note_end(End::malformed, name);
                 return false;
             }
-            look_at_keyboard();
+            if (is_wanted()) continue;
+            note_end(End::interrupted, name);
+            return false;
         } else if (end == End::interrupted ||
                    memory_->answered.number.load(std::memory_order_acquire) != number_) {
             note_end(end, name);
@@ -122,8 +120,11 @@ bool Isolated::wait_long(const char* name, double limit) {
     }
 }
 
-void Isolated::look_at_keyboard() {
-    if (waiting.load() > 0 && interrupted && interrupted()) ++given_up;
+bool Isolated::is_wanted() {
+    if (LookWhileWaiting* run = LookWhileWaiting::current()) return run->go_on();
+    if (!interrupted || !interrupted()) return true;
+    give_up();
+    return false;
 }
 
 #ifdef HOCKET_POSIX

@@ -61,9 +61,8 @@ class Isolated final : public Simulator {
     const std::string& said() const { return said_; }  // its complaint during that
     const std::string& problem() const { return problem_; }
 
-    // Looks at the keyboard while answers are waited for: on the main thread, so that the others need not.
-    static void look_at_keyboard();
-    // Set by the module: runs the handlers of pending signals; true if one of them raised.
+    // Set by the module, for threads that no run looks after: runs the handlers of pending signals; true if
+    // one of them raised.
     static bool (*interrupted)();
     static void give_up();  // all that wait, on whichever thread, as after Ctrl-C
 
@@ -81,7 +80,8 @@ class Isolated final : public Simulator {
     bool raise(Ask ask);
     bool wait(const char* name, double limit);
     bool wait_long(const char* name, double limit);
-    bool look(End& end);  // false: it has ended
+    bool look(End& end);      // false: it has ended
+    static bool is_wanted();  // whether anybody still waits for the answer
     void note_end(End how, const char* name);
     void kill();
     bool listen();  // false: what it says is not well formed

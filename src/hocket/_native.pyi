@@ -781,6 +781,16 @@ class Isolated(Simulator):
     @property
     def problem(self) -> str: ...
 
+class LookWhileWaiting:
+    """Within `with`, `look` is called while this thread waits for an isolated simulator.
+
+    Where it raises, the simulator is given up, its process ended, and take_raised returns what was raised.
+    """
+
+    def __init__(self, look: Callable[[], object], /) -> None: ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, *how: object) -> None: ...
+
 def give_up_waiting() -> None:
     """Interrupt all that wait for isolated simulators, on whichever thread."""
 
@@ -805,4 +815,4 @@ class Server:
     def u(self) -> _Floats: ...
 
 def take_raised() -> BaseException | None:
-    """Return what the handler of a signal raised while an answer was waited for."""
+    """Return what the handler of a signal, or a look, raised while an answer was waited for."""

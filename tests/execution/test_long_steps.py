@@ -45,7 +45,7 @@ class Oscillator:
 
 
 @pytest.fixture(autouse=True)
-def patient():
+def patient(heeds_ctrl_c):
     Oscillator.calls, Oscillator.stop_in = 0, None
 
 

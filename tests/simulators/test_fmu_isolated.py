@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 
 import hocket as hk
 from fmus.build import build
+from hocket.execution import session
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.testing import check_simulator
 from systems import ENGINES
@@ -397,7 +399,9 @@ def test_opened_on_a_thread_that_ends(tmp_path):
 SCRIPT = """
 import sys
 import hocket as hk
+from hocket.execution import session
 from hocket.simulators.fmu.recipe import Fmu
+session.PATIENCE = float(sys.argv[7])
 models = {f"m{k}": Fmu(sys.argv[1], isolate=True, at=float(sys.argv[5 + k])) for k in range(2)}
 level = hk.Composite(hk.Scenario(models, {"m0.u": "m1.y", "m1.u": "m0.y"}), step=0.1)
 run = hk.run(level, stop=1, folder=sys.argv[2], engine=sys.argv[3], threads=int(sys.argv[4]),
@@ -405,11 +409,11 @@ run = hk.run(level, stop=1, folder=sys.argv[2], engine=sys.argv[3], threads=int(
 """
 
 
-def hanging(tmp_path, engine, threads=1, ats=(0.5, 0.5)):
+def hanging(tmp_path, engine, threads=1, ats=(0.5, 0.5), patience=session.PATIENCE):
     command = [sys.executable, "-c", SCRIPT, build("hangs", 2, folder=tmp_path), tmp_path / "run", engine]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(
-        [*map(str, (*command, threads, *ats))],
+        [*map(str, (*command, threads, *ats, patience))],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -424,7 +428,16 @@ def hanging(tmp_path, engine, threads=1, ats=(0.5, 0.5)):
     return process
 
 
-@pytest.mark.parametrize(
+def children_of(process):
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # others come and go
+            if stat.read_text().rpartition(")")[2].split()[1] == str(process.pid):
+                found.append(stat.parent)
+    return found
+
+
+each_way_to_hang = pytest.mark.parametrize(
     ("engine", "threads", "ats"),
     [
         ("native", 1, (0.5, 0.5)),
@@ -434,9 +447,36 @@ def hanging(tmp_path, engine, threads=1, ats=(0.5, 0.5)):
         ("native", 2, (9.0, 0.5)),
     ],
 )
+
+
+def stop_once(process, folder, number):
+    young = children_of(process)
+    assert len(young) == 2
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (0, "")
+    assert not any(map(Path.exists, young))
+    run = hk.open_run(folder)
+    assert (run.status, run.info["within_step"]) == ("stopped", True)
+    assert run["m0.y"].values[-1] == pytest.approx(0.5)
+
+
+@each_way_to_hang
+@pytest.mark.usefixtures("heeds_ctrl_c")
+def test_control_c_ends_a_step_without_end(tmp_path, engine, threads, ats):
+    """The process of what hangs is ended, the run returns well, and its rows are kept."""
+    stop_once(hanging(tmp_path, engine, threads, ats), tmp_path / "run", signal.SIGINT)
+
+
+def test_a_request_to_terminate_ends_a_step_without_end(tmp_path):
+    stop_once(hanging(tmp_path, "native"), tmp_path / "run", signal.SIGTERM)
+
+
+@each_way_to_hang
 @pytest.mark.usefixtures("heeds_ctrl_c")
 def test_two_times_control_c_ends_a_step_without_end(tmp_path, engine, threads, ats):
-    process = hanging(tmp_path, engine, threads, ats)
+    """The second one ends it at once: the step is never asked to end for having had its time."""
+    process = hanging(tmp_path, engine, threads, ats, patience=1000.0)
     process.send_signal(signal.SIGINT)
     time.sleep(0.5)
     assert process.poll() is None
@@ -450,16 +490,12 @@ def test_two_times_control_c_ends_a_step_without_end(tmp_path, engine, threads, 
 
 def test_no_child_outlives_its_parent(tmp_path):
     process = hanging(tmp_path, "native")
-    young = [
-        int(stat.parent.name)
-        for stat in Path("/proc").glob("[0-9]*/stat")
-        if f") S {process.pid} " in stat.read_text() or f") R {process.pid} " in stat.read_text()
-    ]
+    young = children_of(process)
     assert len(young) == 2
     process.kill()
     process.communicate()
     for _ in range(100):
-        left = [pid for pid in young if Path(f"/proc/{pid}").exists()]
+        left = [folder for folder in young if folder.exists()]
         if not left:
             break
         time.sleep(0.02)

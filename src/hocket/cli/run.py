@@ -72,8 +72,9 @@ def run(
     """Run a scenario, or FMUs, and keep what was computed; options win over the file.
 
     FMUs are named after their files, a second one of the same name gets _2. Ctrl-C ends the run after the
-    current step: every row so far is kept, and the exit code is 1. It is 1 too when the run fails, and 2 when
-    the scenario or the command is wrong; an FMU that asks to end the simulation ends the run well.
+    current step, or within one that does not end soon: every row that is final is kept, and the exit code is
+    1. It is 1 too when the run fails, and 2 when the scenario or the command is wrong; an FMU that asks to
+    end the simulation ends the run well.
 
     Examples:
         hocket run car.toml --stop 10 --record 'axle.*' --plot car.png

@@ -1,6 +1,6 @@
 """Looks after a run while a step lasts: rows are handed out and a request to stop is heard within a step.
 
-In:  looks from every instruction that a level executes
+In:  looks from every instruction that a level executes, and while an isolated simulator is waited for
 Out: about once per interval a call of `attend`; a StoppedError once it says that the run does not go on
 """
 
@@ -14,8 +14,8 @@ Attend: TypeAlias = Callable[[bool], bool]
 """Called within a long step: with whether rows may be taken; returns whether the run goes on."""
 
 
-class StoppedError(Exception):
-    """The run was asked to stop within a step: nobody's fault, and caught by the engine."""
+class StoppedError(BaseException):
+    """The run was asked to stop within a step: nobody's fault, and caught by the engine alone."""
 
 
 class Watch:

@@ -6,14 +6,14 @@ Out: the same rows as the native engine, to the last bit
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 import hocket._native as _native
-from hocket._native import RowBuffer
+from hocket._native import LookWhileWaiting, RowBuffer
 from hocket.engine.initialise import ended_simulator, levels_of
 from hocket.engine.ledger import stored_energies
 from hocket.engine.message_counter import message_counts
@@ -49,6 +49,7 @@ class InterpreterEngine:
             level.watch = watch
         with (
             suppress(StoppedError),
+            nullcontext() if watch is None else LookWhileWaiting(watch.look),
             np.errstate(all="ignore"),  # numbers that overflow are reported when they are read
         ):
             while done < steps and not self.ended_by and (not done or perf_counter() - begin < seconds):
