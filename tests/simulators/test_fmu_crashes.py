@@ -1,6 +1,7 @@
 """FMUs that end the process they run in: what is said before, and what is kept."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -87,7 +88,7 @@ def test_handlers_of_others_have_their_turn(tmp_path, when):
 def test_a_stack_that_overflows_in_a_thread(tmp_path):
     done, run = end(tmp_path, "bottomless", threads=2)
     assert done.returncode == -signal.SIGSEGV
-    assert "SIGSEGV) in fmi2DoStep of the FMU `m`" in done.stderr
+    assert re.search(r"SIGSEGV\) in fmi2DoStep of the FMU `[mn]` ", done.stderr)  # the faster one
     assert run["m.y"].t[-1] == 0.5
 
 

@@ -87,17 +87,27 @@ class Feedthrough:
         together: dict[int, set[int]] = defaultdict(set)
         for child in waiting:
             together[cycle[child]].add(child)
+        declared = set(self.drives)
         for child in sorted(waiting, key=lambda child: (modes[child] != "once", wiring.names[child])):
             mutual = {child} if modes[child] == "once" else together[cycle[child]]
+            # outputs of a child that declare nothing react alike: one of them is enough
+            alike: dict[Node, Drive] = {}
+            for drive in wiring.drives[child]:
+                if drive is not None and drive.child >= 0:
+                    node = drive.child, drive.port
+                    alike.setdefault(node if node in declared else (drive.child, -1), drive)
             before = [
                 drive
-                for drive in wiring.drives[child]
-                if drive is not None
-                and drive.child >= 0
-                and (cycle[drive.child] != cycle[child] or not self._depends_on(drive, mutual))
+                for drive in alike.values()
+                if cycle[drive.child] != cycle[child] or not self._depends_on(drive, mutual)
             ]
             for port in range(len(wiring.models[child].outputs) if before else 0):
-                self.drives[(child, port)] = [*self.drives.get((child, port), ()), *before]
+                known = self.drives.get((child, port), [])
+                nodes = {(drive.child, drive.port) for drive in known}
+                self.drives[(child, port)] = [
+                    *known,
+                    *(drive for drive in before if (drive.child, drive.port) not in nodes),
+                ]
 
     def _depends_on(self, drive: Drive, children: Collection[int]) -> bool:
         """Return whether what drives an input is an output of these children, or reacts to one."""
