@@ -4,8 +4,12 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef ABORTS_SECOND_INSTANCE
+#include <unistd.h>
+#endif
 
 #include "model.h"
 
@@ -273,6 +277,14 @@ static inline int set_text(char *target, const char *value) {
 }
 
 static Model *instantiate(Host host, const char *name, const char *token) {
+#ifdef ABORTS_SECOND_INSTANCE
+    static const char mark[] = "HOCKET_TEST_INSTANCE"; /* in the environment: static data goes when it is unloaded */
+    char process[20];
+    snprintf(process, sizeof process, "%d", (int)getpid());
+    if (getenv(mark) && !strcmp(getenv(mark), process))
+        abort();
+    setenv(mark, process, 1);
+#endif
     Model *m = malloc(TABLE.size);
     memcpy(m, TABLE.defaults, TABLE.size);
     m->host = host;

@@ -31,7 +31,7 @@ from hocket.errors import HocketError, InternalError, SimulatorError
 from hocket.model.clock import format_duration
 from hocket.model.code_loading import permit_code
 from hocket.simulators.fmu.findings import PROBED, keep_findings, read_findings
-from hocket.simulators.fmu.first_contact import forget_freeze
+from hocket.simulators.fmu.first_contact import SWITCH, forget_freeze
 from hocket.simulators.fmu.isolated import describe_signal
 from hocket.simulators.fmu.live import LOGGER
 from hocket.simulators.fmu.probe import execution_checks, response_checks
@@ -54,6 +54,7 @@ CHECKS: dict[str, Callable[[ProbeBench], Found]] = {
     "early return": execution_checks.check_early_return,
     "texts": execution_checks.check_texts,
     "arrays": execution_checks.check_arrays,
+    "stop time": execution_checks.check_stop_time,
 }
 """What is looked at, in this order."""
 _CO_SIMULATION = ("variable step", "input derivatives", "output derivatives", "early return")
@@ -133,6 +134,7 @@ def _probe_in_process(model: Fmu, names: tuple[str, ...]) -> Iterator[Finding]:
     """Yield the findings of other processes: after a crash the next one goes on with the next check."""
     left, late = names, 0
     failed: set[str] = set()
+    alone = remake_fmu(model, isolate=True)
     while left:
         found, end, timed_out = _run_process(model, left, failed)
         yield from found
@@ -142,11 +144,37 @@ def _probe_in_process(model: Fmu, names: tuple[str, ...]) -> Iterator[Finding]:
             return
         name, *rest = left
         left, late = tuple(rest), late + timed_out
+        if name not in _SEVERAL and not timed_out:
+            # what goes well with a process for each instance is not to blame for the crash
+            again, _, _ = _run_process(alone, (name,), failed)
+            if again and again[0].verdict in ("true", "not declared"):
+                yield Finding(name, again[0].verdict, f"{again[0].what}; {_ALONE}")
+                yield from _probe_alone(model, alone, left, failed)
+                return
         failed.add(name)
         yield Finding(name, "false", end)
         if name in ("loads", "steps") or late > 1:
             yield from (Finding(other, "untried", f"`{name}` ended the process") for other in left)
             return
+
+
+_SEVERAL = ("loads", "repeats", "instances")
+"""The checks of one instance after another, or beside it, in one process; and of the first."""
+_ALONE = "each instance had a process of its own: a second one ends it"
+
+
+def _probe_alone(model: Fmu, alone: Fmu, names: tuple[str, ...], failed: set[str]) -> Iterator[Finding]:
+    """Yield findings of an FMU that does not bear a second instance in its process."""
+    found: dict[str, Finding] = {}
+    others = tuple(name for name in names if name not in _SEVERAL)
+    parts = ((name,) for name in names if name in _SEVERAL)
+    for kind, part in ((alone, others), *((model, part) for part in parts)):
+        made, end, _ = _run_process(kind, part, failed) if part else ([], "", False)
+        rest = part[len(made) :]
+        made += [Finding(name, "false", end) for name in rest[:1]]
+        made += [Finding(name, "untried", f"`{rest[0]}` ended the process") for name in rest[1:]]
+        found |= {finding.name: finding for finding in made}
+    yield from (found[name] for name in names)
 
 
 def _run_process(model: Fmu, names: tuple[str, ...], failed: set[str]) -> tuple[list[Finding], str, bool]:
@@ -273,6 +301,7 @@ def serve(folder: str) -> None:
             found.flush()
 
         try:
+            os.environ[SWITCH] = "0"  # this is the trial
             bench = ProbeBench(model, note)
             bench.rollbacks = "rollback" not in failed
             importlib.import_module(f"hocket.simulators.fmu.{'exchange' if model.exchange else 'live'}")

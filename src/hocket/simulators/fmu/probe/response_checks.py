@@ -115,6 +115,8 @@ def check_directional(bench: ProbeBench) -> Found:
     if not bench.model.exchange:
         how = '`interface="model-exchange"`, or `--interface model-exchange` on the command line'
         return "untried", f"hocket asks for them in model exchange only: {how}"
+    if bench.model.isolate:
+        return "untried", "hocket asks for them in its own process only, and a second instance there ends it"
     if refuted := bench.refute_claim("it gives them", DIRECTIONAL[bench.major]):
         return refuted
     found: list[tuple[Array, str]] = []
