@@ -106,7 +106,7 @@ def written(mass: str, balance: str) -> str:
 def test_what_is_missing_is_told_at_the_line_of_the_bond(mass: str, balance: str, told: list[str]) -> None:
     text = written(mass, balance)
     for verb in VERBS:
-        code = ["--code"] if verb in ("show", "plan") else []  # how it steps is known when its class is loaded
+        code = ["--code"] if verb in ("show", "plan") else []  # how it steps is told by its class
         said = refused(verb, "pair.toml", *code)
         assert said.startswith("`mass` cannot be balanced: ")  # one fault: the spring is able
         assert f"pair.toml, line {line_of(text, '[bonds.joint]')}\n" in said
