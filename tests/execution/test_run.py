@@ -73,7 +73,7 @@ def test_as_many_steps_as_floats_can_count_are_begun_and_one_more_is_not(tmp_pat
     with pytest.raises(hk.SimulatorError, match="enough"):
         hk.run(endless, 2**53, folder=tmp_path / "run")
     assert hk.open_run(tmp_path / "run")["ends.y"].values.tolist() == [0.0, 1.0, 2.0, 3.0]
-    with pytest.raises(hk.ScenarioError, match="the run would make 1e\\+30 steps of 1 s"):
+    with pytest.raises(hk.ScenarioError, match="the run would make 1e30 steps of 1 s"):
         hk.run(endless, 1e30)
 
 
@@ -352,8 +352,10 @@ def test_a_run_that_would_never_end_is_refused():
         with pytest.raises(hk.ScenarioError, match="never ends") as caught:
             hk.run(hk.Composite(hk.Scenario({"lag": lag}), step), "1 s")
         assert caught.value.faults[0].expected == "at most 2^53 steps"
+    with pytest.raises(hk.ScenarioError, match="would make 1e611 steps"):
+        hk.run(hk.Composite(hk.Scenario({"lag": lag}), "1e-303 s"), 1e308)
     inside = hk.Composite(hk.Scenario({"lag": lag}), "1e-30 s")
-    with pytest.raises(hk.ScenarioError, match="`inside` would make 1e\\+30 steps"):
+    with pytest.raises(hk.ScenarioError, match="`inside` would make 1e30 steps"):
         hk.run(hk.Composite(hk.Scenario({"inside": inside}), "1 s"), "1 s")
 
 

@@ -392,6 +392,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "parameters": [{}],
                 "stop": "20 ms",
                 "workers": 1,
+                "processes": None,
                 "errors": "raise",
                 "folder": None,
             },

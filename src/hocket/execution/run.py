@@ -213,7 +213,8 @@ def _shortest_step(design: PlanTree, span: Fraction) -> Fraction:
     step = level.composite.step
     if span / step > MOST_STEPS:
         name = f"`{level.path}`" if level.path else "the run"
-        what = f"{name} would make {float(span / step):.2g} steps of {format_duration(step)}: it never ends"
+        digits = math.log10(span // step)  # the number itself may be beyond all floats
+        what = f"{name} would make 1e{digits:.0f} steps of {format_duration(step)}: it never ends"
         raise ScenarioError(what, "stop", "at most 2^53 steps", "a longer step or period, or an earlier stop")
     return step
 

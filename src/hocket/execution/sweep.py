@@ -28,6 +28,7 @@ from hocket.model.arguments import (
     expect_call,
     expect_count,
     expect_folder,
+    is_flag,
     is_one_of,
 )
 from hocket.model.clock import Duration
@@ -245,7 +246,7 @@ def _check_sweep_arguments(
         expect(isinstance(one, Mapping), "parameters", one, expected)
     expect(is_one_of(errors, ("raise", "return")), "errors", errors, '"raise" or "return"')
     expect_count("workers", workers)
-    expect(processes in (None, True, False), "processes", processes, "True, False or None")
+    expect(processes is None or is_flag(processes), "processes", processes, "True, False or None")
     return sets
 
 

@@ -98,14 +98,16 @@ def save_figure(figure: Figure, path: Path | str | None) -> Figure:
 
 def set_axes_title(axes: Axes, title: str) -> None:
     """Put a title at the left; a `$` in it does not begin a formula."""
-    axes.set_title(_drawn(title), loc="left", fontsize="medium", fontweight="bold", parse_math=False)
+    axes.set_title(
+        _write_out_controls(title), loc="left", fontsize="medium", fontweight="bold", parse_math=False
+    )
 
 
 def draw_share_bars(axes: Axes, names: Sequence[str], shares: Sequence[float], colour: str = BLUE) -> None:
     """Draw shares as lying bars, the largest on top."""
     places = np.arange(len(names))[::-1]
     axes.barh(places, finite_values(np.array(shares)), color=colour)
-    axes.set_yticks(places, list(map(_drawn, names)), parse_math=False)
+    axes.set_yticks(places, list(map(_write_out_controls, names)), parse_math=False)
     axes.grid(axis="x", alpha=0.3)
 
 
@@ -175,13 +177,13 @@ def envelope(t: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
     return t[edges], np.fmin.reduceat(low, edges), np.fmax.reduceat(high, edges)
 
 
-def _drawn(text: str) -> str:
+def _write_out_controls(text: str) -> str:
     """Return a text whose control characters are written out: no font has a sign for them."""
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 def _shorten(text: str) -> str:
-    text = _drawn(text)
+    text = _write_out_controls(text)
     return text if len(text) <= 40 else f"…{text[-39:]}"
 
 
