@@ -6,8 +6,8 @@ import pytest
 import hocket as hk
 from hocket.engine.initialise import initialise
 from hocket.engine.opening import open_level
+from hocket.planning.clocks import clock_of
 from hocket.planning.planner import plan_tree
-from hocket.planning.tree import clock_of
 from systems import LAG
 
 

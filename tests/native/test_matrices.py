@@ -6,8 +6,8 @@ import hocket as hk
 from hocket.engine.native.matrices import step_ticks
 from hocket.engine.opening import open_level
 from hocket.orchestrators import Multirate
+from hocket.planning.clocks import clock_of
 from hocket.planning.planner import plan_tree
-from hocket.planning.tree import clock_of
 from systems import lag
 
 PAIR = hk.Scenario({"fast": lag(8.0), "slow": lag()}, {"fast.u": "slow.y", "slow.u": "fast.y"})

@@ -9,8 +9,8 @@ from hocket.coupling.wiring import OWN, Drive
 from hocket.engine.opening import open_level
 from hocket.errors import ScenarioError, SimulatorError
 from hocket.plan import Read, Solve, Together
+from hocket.planning.clocks import clock_of
 from hocket.planning.planner import plan_tree
-from hocket.planning.tree import clock_of
 
 
 def lag(unit="", out="", step=None):

@@ -34,9 +34,10 @@ from hocket.model.protocols import Array, Extrapolator, declared_energy
 from hocket.model.scenario import Scenario
 from hocket.model.units import Share
 from hocket.orchestrators import GaussSeidel, Iterate
+from hocket.planning.clocks import clock_of
 from hocket.planning.parameters import change_levels
 from hocket.planning.planner import plan_tree
-from hocket.planning.tree import PlanTree, clock_of
+from hocket.planning.tree import PlanTree
 from hocket.simulators.wrappers.balanced import Balanced
 
 SECONDS = 2.0

@@ -32,8 +32,9 @@ from hocket.files.run_folder import SCENARIO, Run
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import value_at
 from hocket.model.protocols import Array, state_count
+from hocket.planning.clocks import clock_of
 from hocket.planning.planner import plan_tree
-from hocket.planning.tree import Leaves, clock_of
+from hocket.planning.tree import Leaves
 
 NormName: TypeAlias = Literal["fro", "two", "one", "inf"]
 _NORMS: dict[str, Any] = {"fro": "fro", "two": 2, "one": 1, "inf": np.inf}

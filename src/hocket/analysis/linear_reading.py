@@ -28,8 +28,9 @@ from hocket.errors import ScenarioError
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array, last_micro_step
 from hocket.plan import Repeat
+from hocket.planning.clocks import clock_of
 from hocket.planning.planner import plan_tree
-from hocket.planning.tree import PlanTree, clock_of
+from hocket.planning.tree import PlanTree
 from hocket.simulators.state_space import StateSpace
 
 

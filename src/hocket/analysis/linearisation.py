@@ -35,9 +35,10 @@ from hocket.model.clock import Duration, common_tick, format_duration
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array, Model
 from hocket.plan import Step, walk
+from hocket.planning.clocks import clock_of
 from hocket.planning.parameters import with_cold_starts, with_leaves
 from hocket.planning.planner import plan_tree
-from hocket.planning.tree import PlanTree, clock_of, window_degree, window_obstacles
+from hocket.planning.tree import PlanTree, window_degree, window_obstacles
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.methods import ORDERS, MethodName
 from hocket.simulators.ode import Ode

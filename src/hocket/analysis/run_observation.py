@@ -34,8 +34,8 @@ from hocket.engine.reference.level import Level
 from hocket.engine.simulator_calls import simulator_error
 from hocket.model.clock import Clock
 from hocket.model.protocols import Array, MicroStepSimulator, provides
+from hocket.planning.clocks import clock_of
 from hocket.planning.planner import plan_tree
-from hocket.planning.tree import clock_of
 
 Seen = dict[str, dict[float, Any]]
 """Per leaf and time: its outputs, as numbers or as rows."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -76,6 +77,24 @@ class ExchangeMemory:
             for ring in rings:
                 while len(ring) > 1:
                     ring.popleft()
+
+    def forget_signal(self, child: int, port: int) -> None:
+        """Keep only the newest sample of one output, and start anew what extrapolators have kept of it."""
+        ring = self.rings[child][port]
+        while len(ring) > 1:
+            ring.popleft()
+        for target, index in self.targets.get((child, port), ()):
+            self.filters.pop((target, index), None)
+
+    @cached_property
+    def targets(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
+        """Per output: the inputs that it drives, child and number."""
+        found: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for target, drives in enumerate(self.wiring.drives):
+            for index, drive in enumerate(drives):
+                if drive is not None:
+                    found.setdefault((drive.child, drive.port), []).append((target, index))
+        return found
 
     def store(
         self, child: int, tick: int, y: Array, slopes: Array | None, ports: set[int] | None = None

@@ -26,8 +26,9 @@ from hocket.model.protocols import (
     provides,
 )
 from hocket.plan import tries
+from hocket.planning.clocks import clock_of
 from hocket.planning.planner import plan_tree
-from hocket.planning.tree import PlanTree, clock_of
+from hocket.planning.tree import PlanTree
 
 
 class LevelSimulator(Level):
@@ -35,7 +36,7 @@ class LevelSimulator(Level):
 
     def start(self, t: float) -> None:
         """Go to the initial state, consistent over all levels; own inputs have their start values."""
-        clock = Clock(self.clock.tick, seconds(t))
+        clock = replace(self.clock, start=seconds(t))
         for level in levels_of(self):
             level.clock = level.memory.clock = clock
         initialise(self, t)
@@ -73,25 +74,27 @@ def open_composite(composite: Composite) -> LevelSimulator:
     return open_level(tree, clock_of(tree), degree, sloped=composite.capabilities.slopes)
 
 
-def open_level(design: PlanTree, clock: Clock, degree: int = 0, sloped: bool = False) -> LevelSimulator:
+def open_level(
+    design: PlanTree, clock: Clock, degree: int = 0, sloped: bool = False, ends_outside: bool = False
+) -> LevelSimulator:
     """Open every model of the tree; what was opened is closed again if one fails.
 
-    `degree` is that of the inputs the level will be given; `sloped` says that its outputs need slopes.
+    `degree` is that of the inputs the level will be given; `sloped` says that its outputs need slopes,
+    `ends_outside` that a level around it handles steps which end early.
     """
     length = clock.ticks(design.composite.step)
     starts = [port.start or 0.0 for port in design.composite.inputs]
     level = LevelSimulator(design.path, design.wiring, design.plan, [], clock, length, degree, starts)
-    level.tree = design
+    level.tree, level.ends_outside = design, ends_outside
+    handled = ends_outside or tries(design.plan.step)
     for drive in design.wiring.outputs if sloped else ():
         level.memory.sloped[drive.child] = True
     children: list[Simulator] = []
     try:
         for child, model in enumerate(design.wiring.models):
             if child in design.inner:
-                memory = level.memory
-                children.append(
-                    open_level(design.inner[child], clock, memory.degrees[child], memory.sloped[child])
-                )
+                degree, sloped = level.memory.degrees[child], level.memory.sloped[child]
+                children.append(open_level(design.inner[child], clock, degree, sloped, handled))
             else:
                 children.append(_open_model(model, design.name(child)))
     except BaseException:
@@ -99,11 +102,12 @@ def open_level(design: PlanTree, clock: Clock, degree: int = 0, sloped: bool = F
             with suppress(Exception):  # what failed to open is the news, not what failed to close
                 simulator.close()
         raise
-    for simulator in children if tries(design.plan.step) else ():
+    for simulator in children if handled else ():
         if provides(simulator, EarlyReturnSimulator):
             simulator.early = True  # it may stop where it likes: the level rolls back
     level.children = children
     level.ticks = [0] * len(children)
+    level.instants.bind(level)
     level.ledger.link_inner_accounts(level)
     return level
 

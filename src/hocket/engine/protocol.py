@@ -6,6 +6,7 @@ Out: the protocol `LiveLevel`, which `hocket.engine.reference.level.Level` fulfi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from hocket.coupling.wiring import Wiring
@@ -52,6 +53,9 @@ class LiveLevel(Protocol):
     tree: Any
     traffic: Any
     sent_at_start: Any
+    starts: tuple[float, ...]
+    instants: Any
+    ends_outside: bool
 
     def name(self, child: int) -> str:
         """Return the path of a child."""
@@ -73,6 +77,19 @@ class LiveLevel(Protocol):
 
     def slopes_of(self, child: int, tick: int, u: Array) -> Array:
         """Return the time derivatives of the outputs of a child."""
+
+    @property
+    def reads_linear(self) -> bool:
+        """Whether numbers are rows, in the linear reading."""
+
+    def store_jumps(self, child: int, whole: bool, present: Sequence[bool] | None = None) -> None:
+        """Evaluate the outputs of a child at an instant; where one jumps, what was before it is forgotten."""
+
+    def note_jumps(self, child: int, before: Sequence[Any]) -> None:
+        """Count the jumps of the outputs of a child, from the samples it had before."""
+
+    def end_jump(self) -> None:
+        """Begin anew after an event: what led here says nothing about what comes."""
 
     def call_child(self, call: str, child: int, *arguments: Any) -> Any:
         """Save or restore a child."""

@@ -34,8 +34,9 @@ from hocket.model.arguments import (
 from hocket.model.clock import Duration, format_duration
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connections
+from hocket.planning.clocks import clock_of
 from hocket.planning.planner import plan_tree
-from hocket.planning.tree import PlanTree, clock_of
+from hocket.planning.tree import PlanTree
 from hocket.simulators.recipes import parse_seconds
 
 MOST_STEPS = 2**53
@@ -196,7 +197,7 @@ def _job(experiment: Experiment, record: Iterable[str] | None, ledger: bool) -> 
         )
         experiment = replace(experiment, notes=(*experiment.notes, note))
     more = [experiment.every] if isinstance(experiment.every, Fraction) else []
-    clock = clock_of(design, *more, start=experiment.start)
+    clock = clock_of(design, *more, start=experiment.start, stop=experiment.stop)
     kept = design.composite.scenario.record
     return Job(
         experiment,

@@ -26,6 +26,7 @@ from hocket.engine.native.engine import NativeEngine, native_obstacle
 from hocket.engine.opening import open_level, simulator_notes
 from hocket.engine.recording import ArrowRecorder
 from hocket.engine.reference.engine import InterpreterEngine
+from hocket.engine.reference.instants import take_first_instants
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import StepCounts
 from hocket.engine.selection import ConstraintDrift, RecordedTable, TableChoice, bind_tables, keep_start_rows
@@ -190,6 +191,7 @@ class Execution:
             initialise(self.level, job.clock.time(0), job.stop)
             self.recorded = bind_tables(self.level, job.choices)
             keep_start_rows(self.recorded)
+            take_first_instants(self.level)
             self.drift = ConstraintDrift(self.recorded)
             self.stored = stored_energies(self.level)
             check_stored_energies(self.stored, job.clock.time(0))

@@ -117,6 +117,13 @@ class Clock:
 
     tick: Fraction
     start: Fraction = Fraction(0)
+    quantum: int = 1
+    """Events happen at multiples of so many ticks."""
+
+    def event_tick(self, time: Fraction | float) -> int:
+        """Return the tick of an event: the place next to a float, and the first one not before a fraction."""
+        places = (Fraction(time) - self.start) / (self.tick * self.quantum)
+        return (round(places) if isinstance(time, float) else math.ceil(places)) * self.quantum
 
     def ticks(self, duration: Fraction) -> int:
         """Return a duration in ticks; it must be a whole number of them."""

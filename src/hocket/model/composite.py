@@ -206,6 +206,7 @@ class Composite:
             variable_step=traits_of(self.orchestrator).adaptive,
             slopes=all(capability.slopes for capability in children),
             order=min(orders, default=None),
+            events=any(capability.events for capability in children),
         )
 
     def open(self) -> Simulator:

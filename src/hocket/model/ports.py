@@ -25,7 +25,7 @@ from hocket.model.arguments import (
 )
 
 Reactivity: TypeAlias = Literal["reactive", "delayed"]
-PortType: TypeAlias = Literal["real", "integer", "boolean", "enumeration"]
+PortType: TypeAlias = Literal["real", "integer", "boolean", "enumeration", "clock"]
 
 _PORT = re.compile(r"\s*([^\s\[\]=]+)\s*(?:\[([^\]]*)\])?\s*(?:=\s*(\S+))?\s*")
 
@@ -47,13 +47,17 @@ class Port:
     reactivity: Reactivity | None = None
     """Of an input: it takes a step with the value at its end (reactive) or at its start (delayed), and a
     plan that gives it another is refused; None: whichever the plan says."""
+    event: bool = False
+    """It has a value at single instants only, and is absent between them. A clock is an event without one."""
 
     def __post_init__(self) -> None:
         expect_texts(name=self.name, unit=self.unit)
         whole_or_real = self.start is None or is_flag(self.start) or is_number(self.start)
         expect(whole_or_real, "start", self.start, "a finite number, or None", where=f"port `{self.name}`")
         expect(is_one_of(self.type, get_args(PortType)), "type", self.type, ", ".join(get_args(PortType)))
-        expect_flags(held=self.held)
+        expect_flags(held=self.held, event=self.event)
+        if self.type == "clock":
+            set_fields(self, event=True)
         known = self.reactivity is None or is_one_of(self.reactivity, get_args(Reactivity))
         expect(known, "reactivity", self.reactivity, f"{', '.join(get_args(Reactivity))}, or None")
         set_fields(self, feedthrough=as_texts(self.feedthrough, "feedthrough", "names of inputs"))
@@ -61,7 +65,7 @@ class Port:
     @property
     def discrete(self) -> bool:
         """Whether it jumps from value to value."""
-        return self.held or self.type != "real"
+        return self.held or self.event or self.type != "real"
 
     @staticmethod
     def of(written: str | Port) -> Port:

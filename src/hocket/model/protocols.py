@@ -53,6 +53,8 @@ class Capabilities:
     settle, until `ready()`; on those of the first `output()`, once."""
     resumes: bool = False
     """After a step that ended early it stands there and goes on: without a partner nothing is rolled back."""
+    events: bool = False
+    """due(), react() and commit(): it takes part in instants; steps end where it announces an event."""
 
 
 class Simulator(Protocol):
@@ -190,6 +192,36 @@ class EarlyReturnSimulator(Simulator, Protocol):
     """
 
     early: bool
+
+
+class EventSimulator(Simulator, Protocol):
+    """A simulator in which something happens at single instants: `capabilities.events` is declared.
+
+    Time is (t, n). A step ends at the earliest time that any simulator of the level announces. At that time
+    output() still gives the values before the event (left limits). Then the instants n = 1, 2 ... of that
+    time follow, and no time passes: in each of them those react that are due, that asked for another
+    instant, or that have an input which is present, in feedthrough order, and then all of these commit.
+    output() gives the values after the event once commit() has returned. The last instant is the one after
+    which nothing is present or due. What is saved and restored includes all of it.
+    """
+
+    def due(self) -> Fraction | float | None:
+        """Return the time of its next event, in seconds; None: it announces none.
+
+        A time that is not after the time reached means now. It may change in step(), commit() and restore().
+        """
+
+    def react(self, t: float, n: int, u: Array, present: Sequence[bool]) -> Sequence[bool] | None:
+        """Evaluate what happens at the instant (t, n); return which of its outputs are present.
+
+        `u` has the values of all inputs, those of absent events as they were last present. `present` says
+        which inputs are events that are present or values that have jumped. The answer counts for outputs
+        that are events or clocks, one flag per output; None: none of them is present. It may be called more
+        than once per instant and must not change what due() and commit() do later.
+        """
+
+    def commit(self) -> bool:
+        """End the instant: change states as react() has found; return whether another instant must follow."""
 
 
 class EndingSimulator(Simulator, Protocol):

@@ -28,7 +28,7 @@ from hocket.model.composite import (
 )
 from hocket.model.protocols import ProbedModel, provides
 from hocket.model.scenario import Scenario
-from hocket.plan import Admit, Body, Feed, Instruction, Plan, Read, Record, Solve, Step, Together, Try
+from hocket.plan import Admit, Body, Feed, Instruction, Plan, Read, Record, Solve, Step, Together
 from hocket.plan.instructions import WHOLE
 from hocket.plan.plan import Note, NoteKind
 
@@ -74,15 +74,11 @@ class ExplicitOrchestrator:
             *(() if clean else admit),
             Record(),
         )
-        early, fixed = _early_stoppers(scenario)
         return Plan(
-            step=(Try(step),) if early and not fixed else step,
+            step=step,
             output=(*admit, *evaluation_body(graph, asked), Record()) if asked else (),
             outputs=self.outputs,
-            notes=(
-                *((_loop_note(graph, consistent),) if graph.loops else ()),
-                *((_early_stop_note(early, fixed),) if early and fixed else ()),
-            ),
+            notes=(_loop_note(graph, consistent),) if graph.loops else (),
         )
 
 
@@ -132,23 +128,6 @@ def _refresh_slopes(wiring: Wiring) -> Body:
     }
     names = [wiring.names[child] for child in sorted(told) if wiring.models[child].inputs]
     return (*in_parallel(Feed(name) for name in names), *in_parallel(Read(name) for name in names))
-
-
-def _early_stoppers(scenario: Scenario) -> tuple[list[str], list[str]]:
-    """Return what may end a step early, and what cannot roll back and meet it there."""
-    able = {name: model.capabilities for name, model in scenario.models.items()}
-    early = [name for name, capability in able.items() if capability.stops_early]
-    return early, [
-        name for name, capability in able.items() if not (capability.rollback and capability.variable_step)
-    ]
-
-
-def _early_stop_note(early: list[str], fixed: list[str]) -> Note:
-    text = (
-        f"`{early[0]}` may stop inside a step, at an event; `{fixed[0]}` cannot roll back or change its step,"
-        f" so `{early[0]}` goes on alone from there, where it can"
-    )
-    return Note(text, NoteKind.EARLY_END, early[0])
 
 
 def loop_note(loops: str, outcome: str, kind: NoteKind) -> Note:

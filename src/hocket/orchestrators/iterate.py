@@ -25,7 +25,7 @@ from hocket.model.composite import (
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import WrappingOrchestrator, loop_note, require_rollback
 from hocket.orchestrators.jacobi import Jacobi
-from hocket.plan import Admit, Body, Plan, Record, Repeat, Restore, Save, Step, Try, walk
+from hocket.plan import Admit, Body, Plan, Record, Repeat, Restore, Save, Step, walk
 from hocket.plan.accelerators import Accelerator, QuasiNewton
 from hocket.plan.plan import NoteKind
 
@@ -97,9 +97,7 @@ class Iterate(WrappingOrchestrator):
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""
         made: Plan = self.inner.plan(scenario)
-        tried = len(made.step) == 1 and isinstance(made.step[0], Try)
-        whole = made.step[0].body if isinstance(made.step[0], Try) else made.step
-        before, sweep, after = _split_body(whole)
+        before, sweep, after = _split_body(made.step)
         sims = tuple(dict.fromkeys(i.sim for _, i in walk(sweep) if isinstance(i, Step)))
         hint = "an explicit algorithm; `Replay(model)`, or replay = true in a file, for those cheap enough"
         require_rollback(scenario, sims, "an iteration makes steps again", hint)
@@ -111,7 +109,7 @@ class Iterate(WrappingOrchestrator):
             else note
             for note in made.notes
         ]
-        return replace(made, step=(Try(step),) if tried else step, notes=tuple(notes))
+        return replace(made, step=step, notes=tuple(notes))
 
     def _loop_outcome(self) -> str:
         if self.tolerance is None:

@@ -9,11 +9,14 @@ from hocket.plan.instructions import (
     Adapt,
     Admit,
     Body,
+    Commit,
     Control,
     Estimate,
     Feed,
+    Instant,
     Instruction,
     Next,
+    React,
     Read,
     Record,
     Repeat,
@@ -40,6 +43,8 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     "Admit", "Feed", "Read", "Record", "Solve",
     # steps, and steps made again
     "Step", "Times", "Together", "Next", "Try", "Adapt", "Control", "Estimate", "Save", "Restore", "Repeat",
+    # events
+    "Instant", "React", "Commit",
     # going through a plan
     "walk", "tries", "adapts", "first_part", "step_fractions",
 ]

@@ -178,9 +178,42 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """A body whose steps may end early: all roll back and make it shorter, then go on to the end."""
+    """A body that is done to the end of the step in as many parts as there are events on the way."""
 
     body: Body
+    found: bool = True
+    """A step may end early, at an event that was found in it: all roll back and meet it there."""
+    announced: bool = False
+    """A part ends at the earliest event that a simulator has announced; nothing rolls back for that."""
+
+
+@dataclass(frozen=True, slots=True)
+class React:
+    """At an instant: hand over what is present, evaluate, store values and presence.
+
+    Skipped where nothing is present and nothing is due.
+    """
+
+    sim: str
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The instant ends, for all of these simulators that have reacted together."""
+
+    sims: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """A body at n = 1, 2 ... of the time reached, until no simulator asks for another; no time passes.
+
+    Skipped where nothing is due. At the end of a step of a level inside another, the one around it takes
+    the instants of both together.
+    """
+
+    body: Body
+    at_most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +275,9 @@ Instruction: TypeAlias = (
     | Restore
     | Repeat
     | Record
+    | React
+    | Commit
+    | Instant
 )
 Body: TypeAlias = tuple[Instruction, ...]
 
@@ -254,12 +290,14 @@ Spot: TypeAlias = tuple[Place, Instruction]
 def inner_bodies(instruction: Instruction, place: Place) -> Iterator[tuple[Body, Place]]:
     """Yield the bodies inside an instruction with the place that their instructions count from."""
     match instruction:
-        case Times(_, body) | Try(body) | Adapt(body) | Repeat(body):
+        case Times(_, body) | Try(body) | Adapt(body) | Repeat(body) | Instant(body):
             yield body, place
         case Together(bodies) | Next(bodies):
             for number, body in enumerate(bodies, 1):
                 yield body, (*place, number)
-        case Admit() | Feed() | Step() | Read() | Solve() | Save() | Restore() | Record():
+        case (
+            Admit() | Feed() | Step() | Read() | Solve() | Save() | Restore() | Record() | React() | Commit()
+        ):
             pass
         case _:
             _expect_no_other(instruction)
@@ -285,11 +323,11 @@ def walk(body: Body, place: Place = (), together: bool = False) -> Iterator[Spot
 def named_simulators(instruction: Instruction) -> tuple[str, ...]:
     """Return the simulators that an instruction itself names."""
     match instruction:
-        case Feed(sim) | Step(sim) | Read(sim):
+        case Feed(sim) | Step(sim) | Read(sim) | React(sim):
             return (sim,)
-        case Solve(sims) | Save(sims) | Restore(sims):
+        case Solve(sims) | Save(sims) | Restore(sims) | Commit(sims):
             return sims
-        case Admit() | Record() | Together() | Times() | Next() | Try() | Adapt() | Repeat():
+        case Admit() | Record() | Together() | Times() | Next() | Try() | Adapt() | Repeat() | Instant():
             return ()
         case _:
             _expect_no_other(instruction)
@@ -317,8 +355,11 @@ def feedback_drives(body: Body, wiring: Wiring) -> Iterator[Drive]:
 
 
 def tries(body: Body) -> bool:
-    """Return whether the steps of a body may be made shorter."""
-    return any(isinstance(each, Try) or (isinstance(each, Adapt) and tries(each.body)) for each in body)
+    """Return whether the steps of a body may end early, where an event is found."""
+    return any(
+        (isinstance(each, Try) and each.found) or (isinstance(each, Adapt) and tries(each.body))
+        for each in body
+    )
 
 
 def adapts(body: Body) -> bool:
@@ -342,17 +383,17 @@ def step_fractions(body: Body) -> Iterator[Fraction]:
                 for fraction in {Fraction(1), *step_fractions(inner)}:
                     yield fraction
                     yield fraction * control.quantum / halves
-            case Times(_, inner) | Try(inner) | Repeat(inner):
+            case Times(_, inner) | Try(inner) | Repeat(inner) | Instant(inner):
                 yield from step_fractions(inner)
             case Together(bodies) | Next(bodies):
                 yield from {fraction for inner in bodies for fraction in step_fractions(inner)}
-            case Admit() | Feed() | Read() | Solve() | Save() | Restore() | Record():
+            case Admit() | Feed() | Read() | Solve() | Save() | Restore() | Record() | React() | Commit():
                 pass
             case _:
                 assert_never(instruction)
 
 
-_VERBS = {Feed: "feed", Step: "step", Read: "read"}
+_VERBS = {Feed: "feed", Step: "step", Read: "read", React: "react"}
 
 
 def describe_body(body: Body, indent: str) -> Iterator[str]:
@@ -364,10 +405,10 @@ def describe_body(body: Body, indent: str) -> Iterator[str]:
         while run < len(body) and _share_line(body[run], instruction):
             run += 1
         match instruction:
-            case Feed() | Step() | Read():
+            case Feed() | Step() | Read() | React():
                 yield f"{indent}{_describe_simple(body[at:run])}"
                 at = run - 1
-            case Times(_, inner) | Try(inner) | Adapt(inner) | Repeat(inner):
+            case Times(_, inner) | Try(inner) | Adapt(inner) | Repeat(inner) | Instant(inner):
                 yield f"{indent}{describe_instruction(instruction)}:"
                 yield from describe_body(inner, indent + "  ")
             case Together(bodies) if bodies and all(
@@ -383,7 +424,7 @@ def describe_body(body: Body, indent: str) -> Iterator[str]:
                     yield from describe_body(inner, indent + "    ")
                 if len(bodies) > 12:
                     yield f"{indent}  and {len(bodies) - 12} more"
-            case Admit() | Solve() | Save() | Restore() | Record():
+            case Admit() | Solve() | Save() | Restore() | Record() | Commit():
                 yield f"{indent}{describe_instruction(instruction)}"
             case _:
                 _expect_no_other(instruction)
@@ -394,7 +435,7 @@ def describe_body(body: Body, indent: str) -> Iterator[str]:
 def describe_instruction(instruction: Instruction) -> str:
     """Return one instruction in words, without the bodies inside it."""
     match instruction:
-        case Feed() | Step() | Read():
+        case Feed() | Step() | Read() | React():
             return _describe_simple([instruction])
         case Admit():
             return "admit the inputs from outside"
@@ -404,8 +445,14 @@ def describe_instruction(instruction: Instruction) -> str:
             return f"solve the loop {join_names(ports)}"
         case Times(n):
             return f"{n} times"
-        case Try():
-            return "try; if one ends early, all roll back, meet it there, and go on"
+        case Try(_, found, announced):
+            to = "to the next event that is announced" if announced else "to the end"
+            early = "; if one ends early, all roll back, meet it there, and go on" if found else ""
+            return f"try {to}{early}"
+        case Commit(sims):
+            return f"commit {join_names(sims)}"
+        case Instant(_, at_most):
+            return f"at an event, instant after instant, at most {at_most}"
         case Adapt(_, control):
             return _describe_control(control)
         case Together():
@@ -447,15 +494,15 @@ def join_names(names: Sequence[str], most: int = 12) -> str:
 def _share_line(one: Instruction, other: Instruction) -> bool:
     if isinstance(one, Step) and isinstance(other, Step):
         return one.fraction == other.fraction
-    return type(one) is type(other) and isinstance(one, (Feed, Read))
+    return type(one) is type(other) and isinstance(one, (Feed, Read, React))
 
 
 def _describe_simple(instructions: Sequence[Instruction]) -> str:
     first = instructions[0]
     names = [
-        f"{i.sim} ({', '.join(i.ports)})" if not isinstance(i, Step) and i.ports else i.sim
+        f"{i.sim} ({', '.join(i.ports)})" if isinstance(i, (Feed, Read)) and i.ports else i.sim
         for i in instructions
-        if isinstance(i, (Feed, Step, Read))
+        if isinstance(i, (Feed, Step, Read, React))
     ]
     part = f" by {first.fraction} of it" if isinstance(first, Step) and first.fraction != 1 else ""
     return f"{_VERBS[type(first)]} {join_names(names)}{part}"

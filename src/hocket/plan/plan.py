@@ -20,7 +20,8 @@ class NoteKind(Enum):
 
     SOLVED_LOOP = "an algebraic loop that every step solves"
     BROKEN_LOOP = "an algebraic loop that a delay of one step breaks"
-    EARLY_END = "steps that may end early"
+    EARLY_END = "steps that may end early, and do not"
+    LATE_EVENT = "announced events that act late on others"
     ROLLBACK = "simulators that cannot roll back, or do so at a price"
     ORDER = "what caps the order"
     EMULATION = "a capability that is emulated"

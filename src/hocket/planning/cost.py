@@ -21,8 +21,11 @@ from hocket.plan.instructions import (
     Adapt,
     Admit,
     Body,
+    Commit,
     Feed,
+    Instant,
     Next,
+    React,
     Read,
     Record,
     Repeat,
@@ -210,6 +213,8 @@ class _InstructionCount:
                     self.add_body(level, inside, times)
                 case Admit() | Save() | Restore() | Record():
                     pass
+                case Instant() | React() | Commit():
+                    pass  # how often something happens is not known before the run
                 case _:
                     assert_never(instruction)
 
@@ -351,7 +356,7 @@ def _post_body(post: Post, body: Body, sweeps: int) -> None:
                     _post_body(post, inside, sweeps)
             case Try(inside) | Adapt(inside):
                 _post_body(post, inside, sweeps)
-            case Admit() | Save() | Restore() | Record():
+            case Admit() | Save() | Restore() | Record() | Instant() | React() | Commit():
                 pass
             case _:
                 assert_never(instruction)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hocket.errors import raise_faults
 from hocket.model.composite import Composite, levels
 from hocket.model.memo import Memo
+from hocket.planning.instants import loop_faults, with_instants
 from hocket.planning.prepare import prepare_composite
-from hocket.planning.tree import PlanTree, build_tree, verify_tree
+from hocket.planning.tree import PlanTree, build_tree, nest_plans, verify_tree
 
 
 def plan_tree(composite: Composite) -> PlanTree:
@@ -22,7 +24,15 @@ def plan_tree(composite: Composite) -> PlanTree:
 def draft_tree(composite: Composite) -> PlanTree:
     """Return what is known before a model is opened, neither verified nor noted."""
     constrained = any(each.scenario.constraints for _, each in levels(composite))
-    return build_tree(prepare_composite(composite, tries=False)) if constrained else _BARE(composite)
+    return _build(prepare_composite(composite, tries=False)) if constrained else _BARE(composite)
+
+
+def _build(prepared: Composite) -> PlanTree:
+    root = build_tree(prepared)
+    raise_faults(loop_faults(root))
+    with_instants(root)
+    nest_plans(root)
+    return root
 
 
 def _verify(root: PlanTree) -> PlanTree:
@@ -33,6 +43,6 @@ def _verify(root: PlanTree) -> PlanTree:
     return root
 
 
-_BARE: Memo[Composite, PlanTree] = Memo(lambda composite: build_tree(prepare_composite(composite)))
+_BARE: Memo[Composite, PlanTree] = Memo(lambda composite: _build(prepare_composite(composite)))
 _TREES: Memo[Composite, PlanTree] = Memo(lambda composite: _verify(_BARE(composite)))
 """A plan is made once per composite: to check it, to cost it and to run it."""

@@ -1,7 +1,7 @@
 """The whole tree of levels before anything is opened: wiring and plan of each, checked against each other.
 
 In:  a Composite
-Out: a PlanTree per level; the leaves of the tree as one flat wiring; a clock that fits all steps
+Out: a PlanTree per level; the leaves of the tree as one flat wiring
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from hocket.coupling.feedthrough import Feedthrough
 from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import CONSTANT, OWN, Drive, Wiring, wire
 from hocket.errors import Fault, Place, ScenarioError, collect_faults, raise_faults
-from hocket.model.clock import Clock, common_tick, format_duration
+from hocket.model.clock import format_duration
 from hocket.model.composite import Composite, as_level
 from hocket.model.extrapolators import Hold
 from hocket.model.protocols import Extrapolator, bookkeeping_ports, step_of
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import evaluation_body, in_parallel
-from hocket.plan import Body, Instruction, Plan, Read, adapts, step_fractions, walk
+from hocket.plan import Body, Instruction, Plan, Read, adapts, walk
 
 Kind = TypeVar("Kind", bound=Instruction)
 
@@ -75,7 +75,6 @@ def build_tree(composite: Composite) -> PlanTree:
     root = _plan_level(composite, "", faults)
     if faults:
         raise ScenarioError([*_plan_faults(root), *faults])
-    _nest_plans(root)
     root.plan = replace(root.plan, start=start_body(root.leaves))
     return root
 
@@ -169,8 +168,9 @@ def _slope_faults(wiring: Wiring, child: int, name: str) -> Iterator[Fault]:
             )
 
 
-def _nest_plans(tree: PlanTree) -> Plan:
-    inner = {tree.wiring.names[child]: _nest_plans(design) for child, design in tree.inner.items()}
+def nest_plans(tree: PlanTree) -> Plan:
+    """Let the plan of each level hold those of the levels inside; return that of the outermost."""
+    inner = {tree.wiring.names[child]: nest_plans(design) for child, design in tree.inner.items()}
     tree.plan = replace(tree.plan, inner=inner)
     return tree.plan
 
@@ -267,17 +267,3 @@ def flatten_tree(root: PlanTree) -> Leaves:
         drive for drive in (follow_drive(root, d) for d in root.wiring.outputs) if drive is not None
     )
     return Leaves(Wiring(tuple(names), tuple(models), tuple(drives), outputs), places)
-
-
-def clock_of(root: PlanTree, *more: Fraction, start: Fraction = Fraction(0)) -> Clock:
-    """Return a clock in whose ticks every step of the tree, and `more` durations, are whole."""
-    return Clock(common_tick([*_step_lengths(root, root.composite.step), *more]), start)
-
-
-def _step_lengths(level: PlanTree, asked: Fraction) -> Iterator[Fraction]:
-    """Yield the steps of a level and of those inside; parts of what is asked for under step control."""
-    steps = {level.composite.step, asked} if adapts(level.plan.step) else {level.composite.step}
-    own = [step * part for step in steps for part in (Fraction(1), *step_fractions(level.plan.step))]
-    yield from own
-    for inner in level.inner.values():
-        yield from _step_lengths(inner, common_tick(own))

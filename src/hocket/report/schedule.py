@@ -18,9 +18,12 @@ from hocket.plan import (
     Adapt,
     Admit,
     Body,
+    Commit,
     Feed,
+    Instant,
     Instruction,
     Next,
+    React,
     Read,
     Record,
     Repeat,
@@ -40,8 +43,10 @@ from hocket.report.level_boxes import stepping_order
 LANE, HEAD, LABEL = 30, 46, 13
 """Heights: of a simulator's lane, of the lane of a level itself, of a line of words below."""
 
-MarkKind: TypeAlias = Literal["feed", "read", "solve", "save", "restore", "admit", "record"]
-Marked: TypeAlias = Admit | Feed | Read | Solve | Save | Restore | Record
+MarkKind: TypeAlias = Literal[
+    "feed", "read", "solve", "save", "restore", "admit", "record", "react", "commit"
+]
+Marked: TypeAlias = Admit | Feed | Read | Solve | Save | Restore | Record | React | Commit
 """The instructions that take no time."""
 FrameKind: TypeAlias = Literal["together", "repeat", "iteration", "times", "try", "substep", "gap"]
 
@@ -286,9 +291,20 @@ class _Layout:
                 return _Cells(level, [bodies[turn] for turn in turns[:drawn]], rest)
             case Repeat(body):
                 return _Cells(level, [body] * self._iteration_count(instruction), 0, PAD)
-            case Try(body) | Adapt(body):
+            case Try(body) | Adapt(body) | Instant(body):
                 return _Cells(level, [body])
-            case Together() | Admit() | Feed() | Read() | Solve() | Save() | Restore() | Record():
+            case (
+                Together()
+                | Admit()
+                | Feed()
+                | Read()
+                | Solve()
+                | Save()
+                | Restore()
+                | Record()
+                | React()
+                | Commit()
+            ):
                 return None
             case _:
                 assert_never(instruction)
@@ -326,13 +342,13 @@ class _Layout:
                 self._place_together(way, bodies, x, room)
             case Repeat():
                 self._place_repeat(way, instruction, x, room)
-            case Times() | Next() | Try() | Adapt():
+            case Times() | Next() | Try() | Adapt() | Instant():
                 kind: FrameKind = "try" if isinstance(instruction, (Try, Adapt)) else "times"
                 said = describe_instruction(instruction)
                 self._add_frame(kind, way.level, x, room, _frame_label(instruction), said)
                 for body, at, wide in self._place_cells(way.level, instruction, x, room):
                     self._place_body(way, body, at, wide)
-            case Admit() | Feed() | Read() | Solve() | Save() | Restore() | Record():
+            case Admit() | Feed() | Read() | Solve() | Save() | Restore() | Record() | React() | Commit():
                 self._place_marks(way, instruction, x + min(room, MARK) / 2)
             case _:
                 assert_never(instruction)
@@ -467,6 +483,10 @@ def _mark_kind(instruction: Marked) -> MarkKind:
             return "record"
         case Restore():
             return "restore"
+        case React():
+            return "react"
+        case Commit():
+            return "commit"
         case Save():
             return "save"
         case Solve():
@@ -474,13 +494,13 @@ def _mark_kind(instruction: Marked) -> MarkKind:
 
 
 _AROUND: tuple[tuple[FrameKind, type | tuple[type, ...]], ...] = (
-    ("times", (Times, Next)),
+    ("times", (Times, Next, Instant)),
     ("repeat", Repeat),
     ("try", (Try, Adapt)),
 )
 
 
-def _frame_label(instruction: Times | Next | Repeat | Try | Adapt) -> str:
+def _frame_label(instruction: Times | Next | Repeat | Try | Adapt | Instant) -> str:
     match instruction:
         case Times(n):
             return f"{n} times"
@@ -490,8 +510,10 @@ def _frame_label(instruction: Times | Next | Repeat | Try | Adapt) -> str:
             return f"↻ {most} times"
         case Repeat(until=until, at_most=most):
             return f"↻ until {until:g}, at most {most}"
-        case Try():
-            return "may end early"
+        case Try(_, found):
+            return "may end early" if found else "ends at the next event"
+        case Instant():
+            return "at an event"
         case Adapt():
             return "steps as long as errors allow"
 

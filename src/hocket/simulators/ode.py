@@ -22,6 +22,7 @@ from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Capabilities, Simulator
 from hocket.simulators.energies import DeclaredEnergy
 from hocket.simulators.methods import ORDERS, TABLEAUX, vector
+from hocket.simulators.ode_events import Event, EventOde, as_events
 from hocket.simulators.recipes import (
     Feedthrough,
     Recipe,
@@ -143,6 +144,9 @@ class Ode(Recipe):
 
     `energy` is a function of x and the parameters, or text that names one: the joules that a state stores,
     zero where it stores none.
+
+    `events` are functions of t, x and u that cross zero, and what becomes of x there: `Event(g, "falling",
+    action)`. Steps of the level end right behind a crossing.
     """
 
     f: Equation | str
@@ -156,6 +160,7 @@ class Ode(Recipe):
     atol: float
     jacobian: Equation | str | None
     energy: Equation | str | None
+    events: tuple[Event, ...]
     values: tuple[tuple[str, Any], ...]
     folder: str
 
@@ -173,6 +178,7 @@ class Ode(Recipe):
         atol: float = 1e-9,
         jacobian: Equation | str | None = None,
         energy: Equation | str | None = None,
+        events: Iterable[Event] = (),
         *,
         folder: str | Path = "",
         **parameters: Any,
@@ -203,6 +209,7 @@ class Ode(Recipe):
             atol=float(atol),
             jacobian=jacobian,
             energy=energy,
+            events=as_events(events),
             values=tuple(sorted(parameters.items())),
             folder=str(folder),
         )
@@ -212,7 +219,15 @@ class Ode(Recipe):
     @property
     def capabilities(self) -> Capabilities:
         # where the outputs are the states, their slopes are f
-        return Capabilities(rollback=True, slopes=self.g is None, micro=True, order=ORDERS.get(self.method))
+        jumps = bool(self.events)
+        return Capabilities(
+            rollback=True,
+            slopes=self.g is None,
+            micro=True,
+            order=ORDERS.get(self.method),
+            stops_early=jumps,
+            events=jumps,
+        )
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -222,7 +237,12 @@ class Ode(Recipe):
     @property
     def _equations(self) -> dict[str, Equation | str]:
         every = (("f", self.f), ("g", self.g), ("jacobian", self.jacobian), ("energy", self.energy))
-        return {role: code for role, code in every if code is not None}
+        of_events = (
+            (f"{role} of event {number}", code)
+            for number, event in enumerate(self.events, 1)
+            for role, code in (("g", event.g), ("action", event.action))
+        )
+        return {role: code for role, code in (*every, *of_events) if code is not None}
 
     def check(self) -> None:
         """Load the functions; raises ScenarioError if they do not take t, x, u and the parameters."""
@@ -253,7 +273,8 @@ class Ode(Recipe):
 
     def open(self) -> Simulator:
         self.check()
-        return make_solver(self)
+        solver = make_solver(self)
+        return EventOde(self, solver) if self.events else solver
 
     def function(self, equation: Equation | str) -> Equation:
         """Return f, g or the Jacobian, loaded and with the parameters filled in."""

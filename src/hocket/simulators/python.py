@@ -32,6 +32,7 @@ from hocket.model.protocols import (
     Array,
     Capabilities,
     ClosableObject,
+    EventSimulator,
     OutputDerivativeSimulator,
     PreferredStepSimulator,
     RollbackSimulator,
@@ -57,6 +58,7 @@ _OFFERS = (
     OutputDerivativeSimulator,
     PreferredStepSimulator,
     StoredEnergySimulator,
+    EventSimulator,
 )
 """What objects of a class may be able to do beyond stepping."""
 
@@ -91,7 +93,8 @@ class Python(Recipe):
     The class has `start(t)`, `output(t, u)` or `output(t)`, and `step(t, h, u)`, which returns the time
     reached (None: t + h); perhaps `close()`, `save()` and `restore(state)`, `slope(t, u)`, and `prefers(t)`,
     the longest step in seconds that it likes from there, for step control; `energy()`, the joules that it
-    stores. Class attributes may tell the rest: `inputs`, `outputs`, `order`, `input_degree`, `variable_step`,
+    stores; `due()`, `react(t, n, u, present)` and `commit()`, where something happens at single instants.
+    Class attributes may tell the rest: `inputs`, `outputs`, `order`, `input_degree`, `variable_step`,
     `stops_early` (step() may return an earlier time, where an event is), and `feedthrough`, a mapping such as
     `{"y": ["u"]}`. Without it every input is taken to have direct feedthrough to every output of
     `output(t, u)`, and to none of `output(t)`. A text is loaded when it is first asked about; file paths
@@ -309,6 +312,7 @@ def _class_capabilities(cls: type[Any], where: str) -> Capabilities:
     found: dict[str, Any] = {
         "rollback": provides(cls, RollbackSimulator),
         "slopes": provides(cls, OutputDerivativeSimulator),
+        "events": provides(cls, EventSimulator),
     }
     for name, value in class_declarations(cls).items():
         if name in ("inputs", "outputs", "feedthrough"):

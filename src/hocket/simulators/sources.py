@@ -11,6 +11,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -26,6 +27,7 @@ from hocket.errors import (
     suggest_nearest,
 )
 from hocket.model.arguments import as_path, choice_faults, expect, set_fields
+from hocket.model.clock import seconds
 from hocket.model.ports import Port, PortLike, PortType, parse_ports
 from hocket.model.protocols import Array, Capabilities, Simulator
 from hocket.model.units import conversion
@@ -54,7 +56,15 @@ class Table(Recipe):
     interpolation: Interpolation
     outside: Outside
     inputs = ()
-    capabilities = Capabilities(rollback=True, slopes=True)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """It announces its jumps, if it has any."""
+        return Capabilities(rollback=True, slopes=True, events=bool(self._jumps()))
+
+    def _jumps(self) -> list[int]:
+        held = [port.discrete or self.interpolation == "hold" for port in self.outputs]
+        return _jump_rows(self.times.tolist(), self.values, held)
 
     def __init__(
         self,
@@ -132,7 +142,7 @@ class Csv:
     outside: Outside
     folder: str
     inputs = ()
-    capabilities = Capabilities(rollback=True, slopes=True)
+    capabilities = Capabilities(rollback=True, slopes=True, events=True)
 
     def __init__(
         self,
@@ -388,13 +398,53 @@ class _TableSource(_Source):
         self.held = held if any(held) else None
         """Per column, whether it is not interpolated; None: none is so."""
         self.strict = outside == "error"
+        constant = [still or interpolation == "hold" for still in held]
+        self.jumps = _jump_rows(times, np.array(rows), constant)
+        """The rows at whose times a column jumps."""
+        self.next = 0
+        """Which of them is to come."""
+        self.end = -math.inf
+        """Where the last step ended: there the values are those before a jump, until it is committed."""
+
+    def start(self, t: float) -> None:
+        self.end = -math.inf
+        self._pass_jumps(t)
+
+    def step(self, t: float, h: float, u: Array) -> float:
+        self._pass_jumps(t)  # those that nobody has committed
+        self.end = t + h
+        return t + h
+
+    def save(self) -> Any:
+        return self.next, self.end
+
+    def restore(self, state: Any) -> None:
+        self.next, self.end = state
+
+    def due(self) -> Fraction | None:
+        """Return the time of the next jump."""
+        return seconds(self.times[self.jumps[self.next]]) if self.next < len(self.jumps) else None
+
+    def react(self, t: float, n: int, u: Array, present: Sequence[bool]) -> None:
+        """Wait for the end of the instant."""
+        self.at = t
+
+    def commit(self) -> bool:
+        """Go over to the values after the jump."""
+        self.end = -math.inf
+        self._pass_jumps(self.at)
+        return False
+
+    def _pass_jumps(self, t: float) -> None:
+        while self.next < len(self.jumps) and self.times[self.jumps[self.next]] <= t:
+            self.next += 1
 
     def output(self, t: float, u: Array) -> Any:
         row = self._row(t)
         if not self.linear or not 0 <= row < self.last:
             return self.rows[max(row, 0)]
         before, after = self.times[row], self.times[row + 1]
-        weight = (t - before) / (after - before)
+        weight = (t - before) / (after - before) if after > before else 0.0
         between = [a + (b - a) * weight for a, b in zip(self.rows[row], self.rows[row + 1], strict=True)]
         return between if self.held is None else self._hold(between, self.rows[row])
 
@@ -403,7 +453,7 @@ class _TableSource(_Source):
         row = self._row(t)
         if not self.linear or not 0 <= row < self.last:
             return [0.0] * len(self.rows[0])
-        length = self.times[row + 1] - self.times[row]
+        length = self.times[row + 1] - self.times[row] or math.inf
         slopes = [(b - a) / length for a, b in zip(self.rows[row], self.rows[row + 1], strict=True)]
         return slopes if self.held is None else self._hold(slopes, [0.0] * len(slopes))
 
@@ -417,4 +467,17 @@ class _TableSource(_Source):
             expected = f"{self.times[0]:.9g} s to {self.times[-1]:.9g} s"
             hint = 'a longer table, or outside="hold"'
             raise SimulatorError(f"the table has no value at t = {t:.9g} s", "", expected, hint)
-        return bisect_right(self.times, t) - 1
+        row = bisect_right(self.times, t) - 1
+        waits = t <= self.end and self.next < len(self.jumps)
+        return min(row, self.jumps[self.next] - 1) if waits else row
+
+
+def _jump_rows(times: list[float], values: Array, constant: Sequence[bool]) -> list[int]:
+    """Return the rows at whose times a column jumps: times that repeat, and held columns that change."""
+    if len(times) < 2:
+        return []
+    again = np.diff(times) == 0.0
+    held = np.array(constant, dtype=bool)
+    changed = np.diff(values, axis=0) != 0.0
+    jumping = again & changed.any(axis=1) | (changed & held).any(axis=1)
+    return [int(row) + 1 for row in np.flatnonzero(jumping)]

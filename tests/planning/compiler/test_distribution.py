@@ -17,12 +17,12 @@ from hocket.model.composite import as_level
 from hocket.model.experiment import Experiment
 from hocket.model.hosts import Hosts
 from hocket.orchestrators.adaptive import Adaptive
+from hocket.planning.clocks import clock_of
 from hocket.planning.compiler.compiler import compile_level
 from hocket.planning.compiler.distribution import Distribution
 from hocket.planning.compiler.loop_pass import Loops
 from hocket.planning.cost import plan_cost
 from hocket.planning.planner import plan_tree
-from hocket.planning.tree import clock_of
 from hocket.simulators.state_space import StandIn
 from hocket.testing import check_simulator
 from planning.compiler import hosts

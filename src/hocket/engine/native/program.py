@@ -284,13 +284,16 @@ def _compile_instruction(instruction: plan.Instruction, level: Level) -> _native
             return _native.TimesOperation(body=program(inner, level), count=n)
         case plan.Together(bodies):
             return _compile_together(bodies, level)
-        case plan.Try():
+        case plan.Try() | plan.Instant() | plan.React() | plan.Commit():
             raise InternalError(f"the native engine does not know {instruction}")
         case _:
             assert_never(instruction)
 
 
-INTERPRETED: Mapping[type[plan.Instruction], str] = {plan.Try: "its steps may be made shorter"}
+INTERPRETED: Mapping[type[plan.Instruction], str] = {
+    plan.Try: "its steps may be made shorter",
+    plan.Instant: "something happens at instants",
+}
 """The instructions that compiled code does not know, and what is said of a plan that has one."""
 
 

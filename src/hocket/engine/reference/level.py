@@ -19,6 +19,14 @@ from hocket.engine.algebraic_loops import AlgebraicLoop, Unknowns
 from hocket.engine.ledger import Ledger
 from hocket.engine.memory import ExchangeMemory
 from hocket.engine.reference.acceleration import make_accelerator
+from hocket.engine.reference.instants import (
+    InstantState,
+    commit_children,
+    next_due,
+    react_child,
+    run_instant,
+    solve_jump,
+)
 from hocket.engine.reference.iteration import SweepCounts, feedback_unknowns, run_repeat
 from hocket.engine.reference.rollback import (
     SavedChild,
@@ -55,9 +63,12 @@ from hocket.plan import (
     Adapt,
     Admit,
     Body,
+    Commit,
     Feed,
+    Instant,
     Next,
     Plan,
+    React,
     Read,
     Record,
     Repeat,
@@ -138,6 +149,9 @@ class Level:
         self.traffic: Post | None = None
         """Counts what passes from host to host; None: all run on one."""
         self.sent_at_start: dict[tuple[str, str], Load] = {}
+        self.instants = InstantState(self)
+        self.ends_outside = False
+        """Whether the level around handles steps that end early in this one."""
 
     def _degree_of(self, child: int) -> int:
         degrees = [
@@ -157,6 +171,10 @@ class Level:
 
     def advance(self, tick: int, ticks: int, u: Array) -> None:
         """Step from tick by so many ticks under the inputs u: several own steps, or part of one."""
+        if self.instants.around:
+            to_any_tick = self.instants.instruction is not None
+            (self._advance_freely if to_any_tick else self._advance_sampled)(tick, tick + ticks, u)
+            return
         if self.adaptive:
             self.offered = (tick, u.copy())
             self._run_step(tick, ticks)
@@ -170,6 +188,35 @@ class Level:
             self.offered = (tick, u.copy())
         if tick + ticks == self.now + self.length:
             self._run_step(self.now, self.length)
+
+    def _advance_freely(self, tick: int, end: int, u: Array) -> None:
+        """Step to any tick: whole steps of its own, and a part of one where there is an event."""
+        if tick == self.now:
+            self.offered = (tick, u.copy())
+        self.instants.asked = end
+        if self.adaptive:
+            self._run_step(tick, end - tick)
+            return
+        while self.now < end:
+            whole = (self.now // self.length + 1) * self.length
+            due = next_due(self)
+            if whole > end and self.length > self.instants.longest and (due is None or due > end):
+                return  # a level with a longer step waits for its end
+            self._run_step(self.now, min(whole, end) - self.now)
+
+    def catch_up(self, tick: int) -> None:
+        """Go to an event of the level around before the step is over."""
+        self.instants.asked = tick
+        self._run_step(self.now, tick - self.now)
+
+    def _advance_sampled(self, tick: int, end: int, u: Array) -> None:
+        """Make the steps of its own that end here; each takes its inputs when it begins."""
+        if tick <= self.now:
+            self.offered = (tick, u.copy())
+        while self.now + self.length <= end:
+            self._run_step(self.now, self.length)
+            if tick <= self.now:
+                self.offered = (tick, u.copy())
 
     def _run_step(self, tick: int, ticks: int) -> None:
         self.kept.clear()
@@ -201,8 +248,8 @@ class Level:
                         self.run(inner)
                 case Next():
                     run_next(self, instruction)
-                case Try(inner):
-                    run_try(self, inner)
+                case Try():
+                    run_try(self, instruction)
                 case Adapt():
                     run_adapt(self, instruction)
                 case Admit():
@@ -211,7 +258,17 @@ class Level:
                     if self.rows is not None:
                         self.rows.keep(self, self.reached)
                 case Solve(sims, ports):
-                    AlgebraicLoop(self, sims, ports).solve()
+                    loop = AlgebraicLoop(self, sims, ports)
+                    if self.instants.n:
+                        solve_jump(self, sims, loop.solve)
+                    else:
+                        loop.solve()
+                case React(sim):
+                    react_child(self, self.number[sim])
+                case Commit(sims):
+                    commit_children(self, sims)
+                case Instant():
+                    run_instant(self, instruction)
                 case Save(sims):
                     save_children(self, (self.number[sim] for sim in sims))
                 case Restore(sims):
@@ -270,8 +327,58 @@ class Level:
         simulator = self.children[child]
         # what a level with a longer step shows is as old as its own last step
         at = min(tick, simulator.now) if isinstance(simulator, Level) else tick
-        self.memory.store(child, at, y, slopes, _numbers_of(ports, self.wiring.models[child].outputs))
+        self.memory.store(child, at, y, slopes, self._stored_ports(child, ports))
         self.ledger.close(self, child)
+
+    def _stored_ports(self, child: int, names: tuple[str, ...]) -> set[int] | None:
+        """Return the outputs that a Read stores, None: all; events are absent between instants."""
+        outputs = self.wiring.models[child].outputs
+        chosen = _numbers_of(names, outputs)
+        if not any(port.event for port in outputs):
+            return chosen
+        every = range(len(outputs)) if chosen is None else chosen
+        return {number for number in every if not outputs[number].event}
+
+    def store_jumps(self, child: int, whole: bool, present: Sequence[bool] | None = None) -> None:
+        """Evaluate the outputs of a child at an instant; where one jumps, what was before it is forgotten."""
+        tick, simulator, outputs = self.ticks[child], self.children[child], self.wiring.models[child].outputs
+        if not outputs:
+            return
+        before = [ring[-1] for ring in self.memory.rings[child]]
+        u = self.inputs_since(child, tick)
+        y = simulator.newest_outputs(1) if isinstance(simulator, Level) else self.outputs_of(child, tick, u)
+        slopes = self.slopes_of(child, tick, u) if self.memory.sloped[child] else None
+        here = {
+            number
+            for number, port in enumerate(outputs)
+            if not port.event or (present is not None and present[number])
+        }
+        self.memory.store(child, tick, y, slopes, here)
+        self.note_jumps(child, before)
+        for number in here:
+            if outputs[number].event:
+                self.instants.jumps[child][number] += 1
+                self.instants.shown.add((child, number))
+            if whole:
+                self.memory.forget_signal(child, number)
+
+    def note_jumps(self, child: int, before: Sequence[Any]) -> None:
+        """Count the jumps of the outputs of a child, from the samples it had before."""
+        outputs = self.wiring.models[child].outputs
+        for number, (sample, ring) in enumerate(zip(before, self.memory.rings[child], strict=True)):
+            if not outputs[number].event and sample[1] != ring[-1][1]:
+                self.instants.jumps[child][number] += 1
+                self.memory.forget_signal(child, number)
+
+    def end_jump(self) -> None:
+        """Begin anew after an event: what led here says nothing about what comes."""
+        if self.pace is not None:
+            self.pace.begin()
+
+    @property
+    def reads_linear(self) -> bool:
+        """Whether numbers are rows: in the linear reading nothing happens at instants."""
+        return any(u.ndim > 2 for u in self.memory.u)
 
     def inputs_since(self, child: int, tick: int) -> Array:
         """Return the polynomials of a child in powers of the time since a tick."""

@@ -15,34 +15,41 @@ from hocket.engine.ledger import State
 from hocket.engine.memory import FilterMemory, Ring
 from hocket.engine.protocol import LiveLevel
 from hocket.engine.reference.acceleration import restore_accelerator, save_accelerator
+from hocket.engine.reference.instants import end_before, is_level
 from hocket.engine.rows import Rows
 from hocket.engine.simulator_calls import EarlyError
 from hocket.errors import SimulatorError
 from hocket.model.protocols import Array, Value
-from hocket.plan import Body, Step, walk
+from hocket.plan import Body, Step, Try, walk
 
 ATTEMPTS = 50
 """How often one step is made shorter."""
 
 
-def run_try(level: LiveLevel, body: Body) -> None:
-    """Do a body to the end of the step, in as many parts as its simulators want.
+def run_try(level: LiveLevel, instruction: Try) -> None:
+    """Do a body to the end of the step, in as many parts as there are events on the way.
 
     With step control only the first part: what is to come has steps of its own.
     """
-    end = level.reached
-    rest = None if level.adaptive else _rest_of_lone_step(level, body)
+    body, end = instruction.body, level.reached
+    rest = None if level.adaptive or not instruction.found else _rest_of_lone_step(level, body)
     while True:
-        saved = level.save() if rest is None else None
+        start = level.now
+        if instruction.announced:
+            level.reached = end_before(level, start, end)
+        saved = level.save() if instruction.found and rest is None else None
         if saved is not None:
             level.restorable.append(saved)
-        start = level.now
+        early_end = False
         for _ in range(ATTEMPTS):
             level.span = level.reached - start
             try:
                 level.run(body)
                 break
             except EarlyError as early:
+                if not instruction.found:
+                    raise
+                early_end = True
                 if rest is None:
                     level.restore(saved)
                 level.reached = _early_tick(level, early, start, level.reached)
@@ -58,10 +65,20 @@ def run_try(level: LiveLevel, body: Body) -> None:
             )
         if saved is not None:
             level.restorable.pop()
+        if early_end and level.instants.taken != level.reached:
+            _forget_past(level)
         if level.reached == end or level.adaptive:
             level.span = level.reached - start if level.adaptive else level.length
             return
         level.now, level.reached = level.reached, end
+
+
+def _forget_past(level: LiveLevel) -> None:
+    """Let nothing from before an event lead beyond it, where what stopped does not tell what jumps."""
+    level.memory.forget_past()
+    for simulator in level.children:
+        if is_level(simulator):
+            _forget_past(simulator)
 
 
 def _rest_of_lone_step(level: LiveLevel, body: Body) -> Body | None:
@@ -78,9 +95,9 @@ def _rest_of_lone_step(level: LiveLevel, body: Body) -> Body | None:
 
 
 def _early_tick(level: LiveLevel, early: EarlyError, start: int, end: int) -> int:
-    """Return the tick where a simulator stopped; it need not be a whole number."""
-    tick = normalise_ticks((Fraction(early.reached) - level.clock.start) / level.clock.tick)
-    if not start < tick < end or level.clock.time(tick) <= level.clock.time(start):
+    """Return the first place for events that is not before the time where a simulator stopped."""
+    tick = level.clock.event_tick(Fraction(early.reached))
+    if not start < tick <= end or level.clock.time(tick) <= level.clock.time(start):
         raise early
     return tick
 
@@ -98,7 +115,7 @@ class SavedChild:
     tick: int
     rings: list[list[tuple[int, Value, Value]]]
     filters: dict[tuple[int, int], tuple[int, Value, Value]]
-    micro: tuple[int, int] | None
+    micro: tuple[int, int, int] | None
     """Of the rows of its micro steps."""
     accounts: dict[int, State]
 
@@ -158,7 +175,7 @@ class SavedTree(NamedTuple):
     ticks: list[int]
     now: int
     inputs: list[tuple[int, Array]]
-    rows: list[tuple[int, int]]
+    rows: list[tuple[int, int, int]]
     accelerators: dict[int, Any]
     pace: Any
 

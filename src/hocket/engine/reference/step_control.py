@@ -16,6 +16,7 @@ from typing import Any
 from hocket.coupling.wiring import controlled_drives
 from hocket.engine.algebraic_loops import relative_residual
 from hocket.engine.protocol import LiveLevel
+from hocket.engine.reference.instants import end_before
 from hocket.engine.reference.rollback import normalise_ticks
 from hocket.engine.simulator_calls import EarlyError, blame
 from hocket.errors import ConvergenceError
@@ -122,7 +123,8 @@ def run_adapt(level: LiveLevel, instruction: Adapt) -> None:
         _run_first_span(level, instruction, end)
         return
     while level.now < end:
-        start, left = level.now, end - level.now
+        start = level.now
+        left = end_before(level, start, end) - start
         longest = preferred_span(level, pace, left)
         span = min(pace.wanted, longest)
         saved = level.save() if control.rejects else None
@@ -143,9 +145,8 @@ def run_adapt(level: LiveLevel, instruction: Adapt) -> None:
             _make_step(level, instruction.body, start, span)
         if level.reached < start + span:
             span = level.reached - start
-            level.memory.forget_past()
             pace.begin()
-        else:
+        elif level.instants.taken != level.reached:
             pace.accept(span, ratio, cut=span == longest)
         level.restorable.clear()
         level.steps.add(span, ratio)
@@ -189,8 +190,8 @@ def _attempt_span(
         return _error_ratio(
             level.ledger.residual_since(before) / h if energy else defect_error(level), control, h
         )
-    except (EarlyError, ConvergenceError):
-        if saved is None or span <= pace.quantum:
+    except (EarlyError, ConvergenceError) as error:
+        if saved is None or span <= pace.quantum or (level.ends_outside and isinstance(error, EarlyError)):
             raise
         return TOO_LONG
 

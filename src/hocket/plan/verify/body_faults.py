@@ -13,6 +13,8 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from hocket import plan
+from hocket.model.composite import as_level
+from hocket.model.protocols import Model
 from hocket.plan.instructions import Place, Spot, describe_instruction, named_simulators
 from hocket.plan.verify.level_facts import LevelFacts
 
@@ -94,19 +96,24 @@ def _feed_races(
                 yield Finding("race of texts", (at, instruction), sim, "", {"source": name})
 
 
-def try_faults(facts: LevelFacts, spot: Spot) -> Iterator[Finding]:
-    """Yield what keeps a Try from taking back the whole level and shortening its step."""
-    able = [
-        (name, model.capabilities)
-        for name, model in zip(facts.wiring.names, facts.wiring.models, strict=True)
-    ]
+def try_faults(facts: LevelFacts, spot: Spot, found: bool = True) -> Iterator[Finding]:
+    """Yield what keeps a Try from shortening the step of the level, and from taking it back where it must."""
+    able = list(zip(facts.wiring.names, facts.wiring.models, strict=True))
     for kind, unable in (
-        ("try without rollback", [name for name, capability in able if not capability.rollback]),
-        ("try of fixed steps", [name for name, capability in able if not capability.variable_step]),
+        ("try without rollback", [name for name, model in able if found and not model.capabilities.rollback]),
+        ("try of fixed steps", [name for name, model in able if not accepts_any_step(model)]),
     ):
         if unable:
             more = f" and {len(unable) - 1} more" if len(unable) > 1 else ""
             yield Finding(kind, spot, unable[0], more={"more": more})
+
+
+def accepts_any_step(model: Model) -> bool:
+    """Return whether a simulator accepts steps of any length, or waits through them as a sampled one does."""
+    level = as_level(model)
+    if level is None:
+        return model.capabilities.variable_step
+    return level.sampled or all(map(accepts_any_step, level.scenario.models.values()))
 
 
 def repeat_faults(outer: plan.Repeat, place: Place, saved: set[str]) -> Iterator[Finding]:

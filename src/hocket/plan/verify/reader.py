@@ -14,7 +14,7 @@ from hocket import plan
 from hocket.coupling.feedthrough import Node
 from hocket.model.composite import as_level
 from hocket.model.ports import Port
-from hocket.plan.instructions import WHOLE, Place, Spot, join_names, with_places
+from hocket.plan.instructions import WHOLE, Place, Spot, join_names, named_simulators, with_places
 from hocket.plan.verify.body_faults import (
     Finding,
     are_uniform,
@@ -168,8 +168,12 @@ class PlanReader:
                     self.keep_row()
                 case plan.Admit():
                     self.admit()
-                case plan.Try(inner):
-                    self.attempt(inner, at)
+                case plan.Try():
+                    self.attempt(instruction, at)
+                case plan.Instant():
+                    self.follow_instant(instruction, at)
+                case plan.React() | plan.Commit():
+                    self.fault("outside an instant", (*named_simulators(instruction), "")[0])
                 case plan.Adapt(inner, control):
                     self.adapt(inner, control, at)
                 case plan.Save(sims):
@@ -493,9 +497,33 @@ class PlanReader:
         for number in turn_order([self.time[child] for child in children], parts, 1):
             self.follow(bodies[number], (*place, number + 1))
 
-    def attempt(self, body: plan.Body, place: Place) -> None:
+    def follow_instant(self, instant: plan.Instant, place: Place) -> None:
+        """Read what happens at one time: all react before any commits, and only what reacts is committed."""
+        reacting: set[str] = set()
+        committed = False
+        for at, instruction in with_places(instant.body, place):
+            self.place, self.instruction = at, instruction
+            match instruction:
+                case plan.React(sim):
+                    self.look_up((sim,))
+                    if committed:
+                        self.fault("react after commit", sim)
+                    reacting.add(sim)
+                case plan.Commit(sims):
+                    committed = True
+                    self.look_up(sims)
+                    for sim in sims:
+                        if sim not in reacting:
+                            self.fault("commit without react", sim)
+                case plan.Solve() | plan.Record():
+                    pass
+                case _:
+                    self.fault("not in an instant")
+
+    def attempt(self, instruction: plan.Try, place: Place) -> None:
         """Read a body whose steps may be made shorter."""
-        self.note_all(try_faults(self.facts, self.spot))
+        body = instruction.body
+        self.note_all(try_faults(self.facts, self.spot, instruction.found))
         if self.trying:
             self.fault("try in a try")
         elif len(place) > 1 and not (self.adapting and len(place) == 2):
@@ -509,6 +537,7 @@ class PlanReader:
 
     def adapt(self, body: plan.Body, control: plan.Control, place: Place) -> None:
         """Read a body whose steps are as long as their error allows: as one step."""
+        instants = any(isinstance(each, plan.Instant) for _, each in plan.walk(body))
         for child in range(len(self.time)):
             model, sim = self.facts.model(child), self.facts.name(child)
             if control.rejects and not model.capabilities.rollback:
@@ -516,7 +545,7 @@ class PlanReader:
             if not self.facts.can_step_multiples(child, control.quantum):
                 if as_level(model) is None:
                     self.fault("fixed step", sim, time=control.quantum)
-                else:
+                elif not instants:  # where there are instants, levels step to any tick
                     self.fault("quantum", sim, time=control.quantum, fits=self.facts.quantum_advice(child))
         if len(place) > 1:
             self.fault("try inside")

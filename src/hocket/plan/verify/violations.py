@@ -267,6 +267,21 @@ KINDS = {
         "capabilities with `variable_step` in the whole level",
         "the plan without the Try",
     ),
+    # instants
+    "outside an instant": ViolationKind(
+        "`{sim}` takes part in an instant, and there is none", "an Instant around it", "Instant((...,), 100)"
+    ),
+    "react after commit": ViolationKind(
+        "`{sim}` reacts after others have committed: it is late by one instant",
+        "all React before the Commit",
+        "move the React up",
+    ),
+    "commit without react": ViolationKind(
+        "`{sim}` is committed and does not react before", "a React of it in the same instant", "React(sim)"
+    ),
+    "not in an instant": ViolationKind(
+        "this cannot be done at an instant, in which no time passes", "React, Solve, Commit, Record", ""
+    ),
     # repetitions
     "save without rollback": ViolationKind(
         "`{sim}` is to be saved, and it cannot roll back",

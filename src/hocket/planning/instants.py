@@ -1,0 +1,159 @@
+"""Where steps end at events, and what happens there: the same for every orchestration algorithm.
+
+In:  the plans of all levels, as their orchestrators wrote them
+Out: the same plans, with steps that end at events, and instants; notes where events are met late
+
+A step of a level ends at the earliest event that one inside announces, if all inside accept a step of any
+length. One that finds its event within a step ends it early: then all roll back and meet it, together in the
+outermost level in which all can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hocket.coupling.feedthrough import Feedthrough
+from hocket.coupling.graph import strong_components
+from hocket.coupling.wiring import Wiring
+from hocket.errors import Fault, Place, list_names
+from hocket.model.clock import format_duration
+from hocket.model.composite import is_sampled
+from hocket.model.protocols import Model
+from hocket.plan import Adapt, Body, Commit, Instant, React, Record, Solve, Try
+from hocket.plan.plan import Note, NoteKind
+from hocket.planning.tree import PlanTree
+
+AT_MOST = 1000
+"""Instants that may follow each other at one time."""
+
+
+def with_instants(root: PlanTree) -> None:
+    """Give every level of a tree in which something happens its instants."""
+    if _has_events(root):
+        _add_instants(root, found_outside=False)
+
+
+def _has_events(tree: PlanTree) -> bool:
+    return any(model.capabilities.events or model.capabilities.stops_early for model in _leaf_models(tree))
+
+
+def _leaf_models(tree: PlanTree) -> Iterator[Model]:
+    for level in tree.levels():
+        for child, model in enumerate(level.wiring.models):
+            if child not in level.inner:
+                yield model
+
+
+def _rigid(tree: PlanTree) -> str:
+    """Return the path of a simulator that accepts steps of one length only; empty: there is none."""
+    for child, model in enumerate(tree.wiring.models):
+        if child in tree.inner:
+            inside = "" if is_sampled(model) else _rigid(tree.inner[child])
+            if inside:
+                return inside
+        elif not model.capabilities.variable_step:
+            return tree.name(child)
+    return ""
+
+
+def _add_instants(tree: PlanTree, found_outside: bool) -> None:
+    models = list(_leaf_models(tree))
+    stuck, rigid = _unable_to_roll_back(tree), _rigid(tree)
+    finds = any(model.capabilities.stops_early for model in models)
+    found = finds and not stuck and not rigid and not found_outside
+    instant = Instant(_instant_body(tree), AT_MOST)
+    tree.plan = replace(
+        tree.plan,
+        step=_insert(tree.plan.step, instant, found, announced=not rigid),
+        notes=(*tree.plan.notes, *_late_notes(tree, stuck, rigid, found or found_outside)),
+    )
+    for inner in tree.inner.values():
+        if not inner.composite.sampled:
+            _add_instants(inner, found or found_outside)
+
+
+def _insert(step: Body, instant: Instant, found: bool, announced: bool) -> Body:
+    """Return the step of a level with its instants at the end, made in parts where events are on the way."""
+    if len(step) == 1 and isinstance(step[0], Adapt):
+        return (replace(step[0], body=_insert(step[0].body, instant, found, announced)),)
+    whole = (*step, instant)
+    return (Try(whole, found, announced),) if found or announced else whole
+
+
+def _instant_body(tree: PlanTree) -> Body:
+    wiring, graph = tree.wiring, Feedthrough(tree.wiring)
+    looped = {child for loop in graph.loops for child, _ in loop}
+    order = _evaluation_order(wiring, graph)
+    reacts = [React(wiring.names[child]) for child in order if child not in looped]
+    solves = [
+        Solve(
+            tuple(dict.fromkeys(wiring.names[child] for child, _ in loop)),
+            tuple(graph.name(node) for node in loop),
+        )
+        for loop in graph.loops
+    ]
+    taking = [child for child in order if child in tree.inner or wiring.models[child].capabilities.events]
+    commits = [Commit(tuple(wiring.names[child] for child in taking))] if taking else []
+    return (*reacts, *solves, *commits, Record())
+
+
+def _evaluation_order(wiring: Wiring, graph: Feedthrough) -> list[int]:
+    """Return the children in feedthrough order; of those that do not depend on each other, by name."""
+    by_name = sorted(range(len(wiring.names)), key=wiring.names.__getitem__)
+    place = {child: number for number, child in enumerate(by_name)}
+    edges = {(place[source], place[target]) for source, target in graph.reactions}
+    return [by_name[each] for group in strong_components(len(by_name), edges) for each in group]
+
+
+def loop_faults(tree: PlanTree) -> Iterator[Fault]:
+    """Yield the algebraic loops in which something happens at instants: they have no single solution."""
+    for level in tree.levels():
+        wiring = level.wiring
+        for loop in Feedthrough(wiring).loops:
+            eventful = sorted(
+                {level.name(child) for child, _ in loop if wiring.models[child].capabilities.events}
+            )
+            if eventful:
+                graph = Feedthrough(wiring)
+                around = " -> ".join(graph.name(node) for node in loop)
+                yield Fault(
+                    f"the algebraic loop {around} goes through {list_names(eventful, 3)}, which jumps",
+                    Place(level.path, "connections"),
+                    expected="a loop through a discontinuity to be broken: by a state, or by a delay",
+                    hint="declare no direct feedthrough where an output follows from states alone",
+                )
+
+
+def _unable_to_roll_back(tree: PlanTree) -> str:
+    """Return the path of a simulator that cannot roll back; empty: all can."""
+    for level in tree.levels():
+        for child, model in enumerate(level.wiring.models):
+            if child not in level.inner and not model.capabilities.rollback:
+                return level.name(child)
+    return ""
+
+
+def _late_notes(tree: PlanTree, stuck: str, rigid: str, found: bool) -> Iterator[Note]:
+    """Yield which events are met late, by how much at most, and why."""
+    step = format_duration(tree.composite.step)
+    own = [
+        (tree.name(child), model.capabilities)
+        for child, model in enumerate(tree.wiring.models)
+        if child not in tree.inner
+    ]
+    announcing = [name for name, can in own if can.events]
+    finding = [name for name, can in own if can.stops_early]
+    if announcing and rigid:
+        text = (
+            f"the events of {list_names(announcing, 3)} act on others at the end of the macro step, late "
+            f"by at most {step}: `{rigid}` accepts steps of one length only"
+        )
+        yield Note(text, NoteKind.LATE_EVENT, announcing[0])
+    if finding and not found:
+        why = f"`{rigid}` accepts steps of one length only" if rigid else f"`{stuck}` cannot roll back"
+        text = (
+            f"events that {list_names(finding, 3)} finds within a step act on others at the end of it, late "
+            f"by at most {step}: {why}"
+        )
+        yield Note(text, NoteKind.EARLY_END, finding[0])

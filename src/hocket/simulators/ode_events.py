@@ -1,0 +1,258 @@
+"""Events of an `Ode`: a function of the state crosses zero, and the state jumps.
+
+In:  event functions g(t, x, u), the direction in which they count, and what becomes of the state
+Out: a simulator that ends its steps right behind a crossing, and jumps there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from hocket.errors import Fault, ScenarioError, raise_faults
+from hocket.model.arguments import choice_faults
+from hocket.model.extrapolators import shift_origin, value_at
+from hocket.model.protocols import (
+    Array,
+    OutputDerivativeSimulator,
+    StoredEnergySimulator,
+    hand_on,
+)
+from hocket.simulators.methods import micro_steps
+
+Direction: TypeAlias = Literal["falling", "rising", "both"]
+PIECES = 8
+"""Places where crossings are looked for in a step of a method that has no micro steps of its own."""
+HALVINGS = 60
+CLOSE = 4.0
+"""How many roundings of the time apart the two sides of a crossing are at the end."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """When `g(t, x, u)` crosses zero in a direction, the state becomes what `action(t, x, u)` returns.
+
+    Without an action nothing changes, and the step ends there nevertheless: where f is not smooth.
+    """
+
+    g: Callable[..., Any] | str
+    direction: Direction = "both"
+    action: Callable[..., Any] | str | None = None
+
+    def __post_init__(self) -> None:
+        faults = [*choice_faults("direction", self.direction, get_args(Direction))]
+        for role, code in (("g", self.g), ("action", self.action)):
+            if not (callable(code) or isinstance(code, str) or (code is None and role == "action")):
+                faults.append(Fault(f"`{role}` is `{code!r:.60}`", role, "a function of t, x and u"))
+        if faults:
+            raise ScenarioError(faults)
+
+    def counts(self, before: float, after: float) -> bool:
+        """Return whether a change of g is a crossing in the direction."""
+        falls, rises = before > 0.0 >= after, before < 0.0 <= after
+        return (falls and self.direction != "rising") or (rises and self.direction != "falling")
+
+
+def as_events(given: Iterable[Event]) -> tuple[Event, ...]:
+    """Return events as they are listed; raises ScenarioError for anything else."""
+    listed = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+    raise_faults(
+        Fault(f"`{each!r:.60}` is not an event", "events", '`Event(g, "falling", action)`')
+        for each in listed
+        if not isinstance(each, Event)
+    )
+    return listed
+
+
+class EventOde:
+    """A solver whose steps end right behind the crossings of its event functions.
+
+    `early`: the level handles steps that end early; else it jumps by itself and goes on to the end.
+    """
+
+    early = False
+
+    def __init__(self, model: Any, solver: Any):
+        self.model, self.solver = model, solver
+        self.events: tuple[Event, ...] = model.events
+        self.g = [model.function(event.g) for event in self.events]
+        self.actions = [None if each.action is None else model.function(each.action) for each in self.events]
+        self.before: list[float] | None = None
+        """The values of the event functions at the time reached; None: not known."""
+        self.crossed: frozenset[int] = frozenset()
+        """The events that have just happened: their functions are about zero, and move away from it."""
+        self.pending: tuple[int, ...] = ()
+        """The events at the time reached that are not handled yet."""
+        self.reached = 0.0
+        hand_on(solver, self, (OutputDerivativeSimulator, StoredEnergySimulator))
+
+    @property
+    def micro(self) -> Callable[[float, Array], None] | None:
+        """What is told of micro steps."""
+        micro: Callable[[float, Array], None] | None = self.solver.micro
+        return micro
+
+    @micro.setter
+    def micro(self, micro: Callable[[float, Array], None] | None) -> None:
+        self.solver.micro = micro
+
+    def start(self, t: float) -> None:
+        self.solver.start(t)
+        self.before, self.crossed, self.pending, self.reached = None, frozenset(), (), t
+
+    def output(self, t: float, u: Array) -> Array:
+        y: Array = self.solver.output(t, u)
+        return y
+
+    def close(self) -> None:
+        self.solver.close()
+
+    def save(self) -> Any:
+        return self.solver.save(), self.before, self.crossed, self.pending, self.reached
+
+    def restore(self, state: Any) -> None:
+        kept, self.before, self.crossed, self.pending, self.reached = state
+        self.solver.restore(kept)
+
+    # steps
+
+    def step(self, t: float, h: float, u: Array) -> float:
+        if h == 0.0:
+            return t
+        s = 0.0
+        while s < h:
+            if self.pending:  # nobody has handled it: the level cannot
+                self._jump(t + s, value_at(u, s))
+            s = self._advance(t, s, h, u)
+            if self.pending and self.early:
+                return t + s if s < h else t + h
+        return t + h
+
+    def _advance(self, t: float, s: float, h: float, u: Array) -> float:
+        """Go on from s seconds into the step to the first crossing, or to the end; return how far it came."""
+        longest = self.solver.longest
+        count = PIECES if longest is None and self.model.method in ("adaptive", "cvode") else 0
+        count = count or micro_steps(h - s, longest)
+        length = (h - s) / count
+        sides = self._sides(t + s, value_at(u, s), length)
+        for number in range(count):
+            begin = s + number * length
+            end = h if number == count - 1 else s + (number + 1) * length
+            saved = self.solver.save()
+            self._move(t + begin, end - begin, u, begin)
+            after = self._values(t + end, value_at(u, end))
+            found = self._crossings(sides, after)
+            if found:
+                end, after = self._locate(t, begin, end, u, saved, sides)
+                self.pending = tuple(self._crossings(sides, after))
+            self.reached, self.before, self.crossed = t + end, after, frozenset()
+            if found:
+                return end
+            sides = after
+        return h
+
+    def _move(self, t: float, h: float, u: Array, s: float) -> None:
+        shifted = u if s == 0.0 else np.array(shift_origin(list(u), s))
+        self.solver.step(t, h, shifted)
+
+    def _locate(
+        self, t: float, begin: float, end: float, u: Array, saved: Any, sides: list[float]
+    ) -> tuple[float, list[float]]:
+        """Return the first time right behind a crossing, and the event functions there; the state follows."""
+        from scipy.optimize import brentq
+
+        micro, self.solver.micro = self.solver.micro, None
+
+        def values_at(s: float) -> list[float]:
+            self.solver.restore(saved)
+            self._move(t + begin, s - begin, u, begin)
+            return self._values(t + s, value_at(u, s))
+
+        def distance(s: float) -> float:
+            """Return how far the nearest of them is from crossing; below zero behind it."""
+            values = values_at(s)
+            crossing = self._crossings(sides, values)
+            ahead = [abs(value) for k, value in enumerate(values) if k in found]
+            return -max(abs(values[k]) for k in crossing) if crossing else min(ahead)
+
+        found = self._crossings(sides, values_at(end))
+        low, high = begin, end
+        for halving in range(1, HALVINGS):  # right behind an event that has just happened it may hide
+            low = begin + (end - begin) * 2.0**-halving
+            if distance(low) > 0.0:
+                break
+            high = low
+        near = np.spacing(max(abs(t + high), high - begin))
+        root: float = brentq(distance, low, high, xtol=near, rtol=CLOSE * 2.0**-52) if low < high else high
+        while not self._crossings(sides, after := values_at(root)):
+            root, near = min(root + near, high), 2.0 * near
+        self.solver.micro = micro
+        return root, after
+
+    def _crossings(self, before: Sequence[float], after: Sequence[float]) -> list[int]:
+        return [k for k, event in enumerate(self.events) if event.counts(before[k], after[k])]
+
+    def _values(self, t: float, u: Array) -> list[float]:
+        x = self.solver.x.view()
+        x.flags.writeable = False
+        return [float(g(t, x, u)) for g in self.g]
+
+    def _sides(self, t: float, u: Array, length: float) -> list[float]:
+        """Return on which side of zero the event functions are: those that just crossed, where they go."""
+        values = self._values(t, u)
+        if not self.crossed and 0.0 not in values:
+            return values
+        saved = self.solver.save()
+        micro, self.solver.micro = self.solver.micro, None
+        ahead = values
+        for power in (40, 20, 10):
+            self.solver.restore(saved)
+            self._move(t, length * 2.0**-power, u[None, :], 0.0)
+            ahead = self._values(t + length * 2.0**-power, u)
+            if all(ahead[k] != values[k] for k in range(len(values)) if k in self.crossed or not values[k]):
+                break
+        self.solver.restore(saved)
+        self.solver.micro = micro
+        return [
+            ahead[k] - values[k] if k in self.crossed or values[k] == 0.0 else values[k]
+            for k in range(len(values))
+        ]
+
+    # instants
+
+    def due(self) -> float | None:
+        """Return the time of the crossing that was found, until it is handled."""
+        return self.reached if self.pending else None
+
+    def react(self, t: float, n: int, u: Array, present: Sequence[bool]) -> None:
+        """Look whether inputs that jump have moved an event function across zero."""
+        values = self._values(t, u)
+        if not self.pending and self.before is not None:
+            self.pending = tuple(self._crossings(self.before, values))
+        self.before, self.reached = values, t
+        self.inputs = np.array(u)
+
+    def commit(self) -> bool:
+        """Let the state jump."""
+        if self.pending:
+            self._jump(self.reached, self.inputs)
+        return False
+
+    def _jump(self, t: float, u: Array) -> None:
+        for number in self.pending:
+            action = self.actions[number]
+            if action is not None:
+                x = self.solver.x.view()
+                x.flags.writeable = False
+                changed = np.array(action(t, x, u), dtype=float).reshape(-1)
+                if changed.shape != self.solver.x.shape:
+                    raise ValueError(
+                        f"the action of an event returned {changed.size} numbers, expected"
+                        f" {self.solver.x.size}, one for each state"
+                    )
+                self.solver.x, self.solver.memory = changed, None
+        self.crossed, self.pending = frozenset(self.pending), ()
+        self.before = self._values(t, u)
