@@ -56,10 +56,11 @@ void add_projected(LevelBuilder& self, const std::shared_ptr<Balance>& balance, 
         linear.rows, balance->inputs, outputs);
 }
 
-void add_python(LevelBuilder& self, nb::object simulator, nb::object micro, int rows, int inputs,
-                int outputs) {
-    auto child = std::make_unique<PythonSimulator>(std::move(simulator), rows, inputs, outputs,
-                                                   self.level->state.clock, std::move(micro));
+void add_python(LevelBuilder& self, nb::object simulator, nb::object micro, nb::object event_tick, int rows,
+                int inputs, int outputs) {
+    auto child =
+        std::make_unique<PythonSimulator>(std::move(simulator), rows, inputs, outputs,
+                                          self.level->state.clock, std::move(micro), std::move(event_tick));
     self.level->add_child(std::move(child), rows, inputs, outputs);
 }
 
@@ -246,7 +247,7 @@ void bind_rows(nb::module_& module) {
         .value("output", Kind::output)
         .value("ledger", Kind::ledger);
     nb::class_<Column>(module, "Column")
-        .def(nb::init<Kind, int, int>(), nb::kw_only(), "kind"_a, "child"_a, "port"_a);
+        .def(nb::init<Kind, int, int, int>(), nb::kw_only(), "kind"_a, "child"_a, "port"_a, "event"_a = -1);
 }
 
 }  // namespace
@@ -255,14 +256,17 @@ void bind_levels(nb::module_& module) {
     nb::class_<Clock>(module, "Clock")
         .def(
             "__init__",
-            [](Clock* self, std::int64_t tick, std::int64_t start, std::int64_t denominator) {
+            [](Clock* self, std::int64_t tick, std::int64_t start, std::int64_t denominator,
+               std::int64_t quantum) {
                 Clock clock;
                 clock.tick = tick;
                 clock.start = start;
                 clock.denominator = denominator;
+                clock.quantum = quantum;
                 new (self) Clock(clock);
             },
-            nb::kw_only(), "tick"_a, "start"_a, "denominator"_a);
+            nb::kw_only(), "tick"_a, "start"_a, "denominator"_a, "quantum"_a = 1)
+        .def("event_tick", &Clock::event_tick, "seconds"_a, nb::kw_only(), "nearest"_a);
     bind_inputs(module);
     bind_account(module);
     bind_messages(module);
@@ -274,8 +278,8 @@ void bind_levels(nb::module_& module) {
              "micro"_a.none(), "ports"_a)
         .def("add_projected", &add_projected, nb::kw_only(), "balance"_a, "z"_a, "last_h"_a, "work"_a,
              "brought"_a, "agreed"_a.none())
-        .def("add_python", &add_python, nb::kw_only(), "simulator"_a, "micro"_a.none(), "rows"_a, "inputs"_a,
-             "outputs"_a)
+        .def("add_python", &add_python, nb::kw_only(), "simulator"_a, "micro"_a.none(), "event_tick"_a.none(),
+             "rows"_a, "inputs"_a, "outputs"_a)
         .def("add_native", &add_native, nb::kw_only(), "simulator"_a, "rows"_a, "inputs"_a, "outputs"_a)
         .def("add_level", &add_level, nb::kw_only(), "level"_a, "rows"_a, "inputs"_a, "outputs"_a)
         .def(
@@ -304,6 +308,32 @@ void bind_levels(nb::module_& module) {
                 for (const AccountSetup& account : accounts) self.level->ledger.accounts.add(account);
             },
             nb::kw_only(), "bonds"_a, "accounts"_a)
+        .def(
+            "add_member",
+            [](LevelBuilder& self, const std::vector<int>& sources, std::vector<std::uint8_t> event_inputs,
+               std::vector<std::uint8_t> followed, std::vector<std::uint8_t> event_outputs, bool takes_part,
+               bool level) {
+                Member member;
+                for (int source : sources) member.sources.push_back({source});
+                member.event_input = std::move(event_inputs);
+                member.followed = std::move(followed);
+                member.event_output = std::move(event_outputs);
+                member.takes_part = takes_part;
+                member.level = level;
+                self.level->add_member(std::move(member));
+            },
+            nb::kw_only(), "sources"_a, "event_inputs"_a, "followed"_a, "event_outputs"_a, "takes_part"_a,
+            "level"_a)
+        .def(
+            "set_instants",
+            [](LevelBuilder& self, std::vector<int> outputs, bool around, std::int64_t longest,
+               bool ends_outside) {
+                self.level->instants.set_outputs(std::move(outputs));
+                self.level->instants.around = around;
+                self.level->instants.longest = longest;
+                self.level->set_ends_outside(ends_outside);
+            },
+            nb::kw_only(), "outputs"_a, "around"_a, "longest"_a, "ends_outside"_a)
         .def("set_messages", &set_messages, nb::kw_only(), "signals"_a, "links"_a, "members"_a)
         .def(
             "set_programs",

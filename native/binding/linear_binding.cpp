@@ -19,6 +19,8 @@ namespace hocket {
 
 namespace {
 
+constexpr std::size_t asked_lengths = 256;  // that are kept: events make steps of all lengths
+
 // A step of a length as Python has it; `first`: the first micro step of a multistep method.
 struct StepMaps {
     std::int64_t ticks;
@@ -99,12 +101,17 @@ void bind_linear_models(nb::module_& module) {
         .def("__init__", &make_model, nb::kw_only(), "rows"_a, "multistep"_a, "size"_a, "inputs"_a,
              "outputs"_a, "A"_a, "B"_a, "C"_a, "D"_a)
         .def("add", &add_length, "maps"_a)
-        // called for a length that is not there
+        // called for a length that is not there; the newest of them stay, in turn in the same places
         .def(
             "ask",
             [](Linear& self, nb::object maps) {
-                self.ask = [&self, maps](std::int64_t ticks) {
+                self.ask = [&self, maps, known = self.lengths.size(),
+                            next = std::size_t{0}](std::int64_t ticks) mutable {
                     add_length(self, nb::cast<const StepMaps&>(maps(ticks)));
+                    if (self.lengths.size() <= known + asked_lengths) return;
+                    *self.lengths[known + next] = std::move(*self.lengths.back());
+                    self.lengths.pop_back();
+                    next = (next + 1) % asked_lengths;
                 };
             },
             "maps"_a);

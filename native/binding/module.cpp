@@ -188,13 +188,18 @@ void bind_failure(nb::module_& module) {
         .value("not_converged", Kind::not_converged)
         .value("tolerance_not_met", Kind::tolerance_not_met)
         .value("no_energy", Kind::no_energy)
+        .value("endless_instants", Kind::endless_instants)
+        .value("never_whole", Kind::never_whole)
         .value("ended", Kind::ended);
     nb::enum_<Call>(module, "Call")
         .value("step", Call::step)
         .value("output", Call::output)
         .value("slope", Call::slope)
         .value("save", Call::save)
-        .value("restore", Call::restore);
+        .value("restore", Call::restore)
+        .value("due", Call::due)
+        .value("react", Call::react)
+        .value("commit", Call::commit);
     nb::class_<Failure>(module, "Failure")
         .def_ro("kind", &Failure::kind)
         .def_ro("level", &Failure::level)

@@ -76,7 +76,8 @@ void bind_step_size_controller(nb::module_& module) {
             "__init__",
             [](StepSizeController* self, double tolerance, Estimate estimate, bool per_unit,
                std::array<double, 3> gains, std::int64_t quantum, std::int64_t largest, std::int64_t wanted,
-               bool rejects, int passes, double safety, double most, double least, double power) {
+               bool rejects, int passes, double safety, double most, double least, double power,
+               std::int64_t first) {
                 new (self) StepSizeController{.tolerance = tolerance,
                                               .estimate = estimate,
                                               .per_unit = per_unit,
@@ -84,6 +85,7 @@ void bind_step_size_controller(nb::module_& module) {
                                               .quantum = quantum,
                                               .largest = largest,
                                               .wanted = wanted,
+                                              .first = first,
                                               .rejects = rejects,
                                               .passes = passes,
                                               .safety = safety,
@@ -93,7 +95,7 @@ void bind_step_size_controller(nb::module_& module) {
                                               .start = {}};
             },
             nb::kw_only(), "tolerance"_a, "estimate"_a, "per_unit"_a, "gains"_a, "quantum"_a, "largest"_a,
-            "wanted"_a, "rejects"_a, "passes"_a, "safety"_a, "most"_a, "least"_a, "power"_a);
+            "wanted"_a, "rejects"_a, "passes"_a, "safety"_a, "most"_a, "least"_a, "power"_a, "first"_a);
 }
 
 void bind_loops(nb::module_& module) {
@@ -161,6 +163,33 @@ void bind_bodies(nb::module_& module) {
             nb::kw_only(), "bodies"_a);
 }
 
+void bind_instants(nb::module_& module) {
+    nb::class_<TryOperation>(module, "TryOperation")
+        .def(
+            "__init__",
+            [](TryOperation* self, Program body, std::optional<Program> rest, bool found, bool announced,
+               std::int64_t scaled) {
+                TryOperation operation;
+                operation.body = std::move(body);
+                operation.lone = rest.has_value();
+                if (rest) operation.rest = std::move(*rest);
+                operation.found = found;
+                operation.announced = announced;
+                operation.scaled = scaled;
+                new (self) TryOperation(std::move(operation));
+            },
+            nb::kw_only(), "body"_a, "rest"_a.none(), "found"_a, "announced"_a, "scaled"_a);
+    nb::class_<InstantOperation>(module, "InstantOperation")
+        .def(
+            "__init__",
+            [](InstantOperation* self, Program body, Program reacts, Program commits, int at_most) {
+                new (self) InstantOperation{std::move(body), at_most, std::move(reacts), std::move(commits)};
+            },
+            nb::kw_only(), "body"_a, "reacts"_a, "commits"_a, "at_most"_a);
+    bind_on_children<ReactOperation>(module, "ReactOperation");
+    bind_on_children<CommitOperation>(module, "CommitOperation");
+}
+
 void bind_accounts(nb::module_& module) {
     nb::class_<OpenAccountsOperation>(module, "OpenAccountsOperation")
         .def(
@@ -207,6 +236,7 @@ void bind_operations(nb::module_& module) {
     bind_loops(module);
     bind_bodies(module);
     bind_accounts(module);
+    bind_instants(module);
     module.attr("Operation") = union_of(static_cast<AnyOperation*>(nullptr));
 }
 

@@ -10,7 +10,7 @@ using namespace nb::literals;
 namespace hocket {
 
 PythonSimulator::PythonSimulator(nb::object simulator, int rows, int inputs, int outputs, const Clock& clock,
-                                 nb::object micro)
+                                 nb::object micro, nb::object event_tick)
     : step_(simulator.attr("step")),
       output_(simulator.attr("output")),
       micro_(std::move(micro)),
@@ -21,6 +21,12 @@ PythonSimulator::PythonSimulator(nb::object simulator, int rows, int inputs, int
     if (nb::hasattr(simulator, "slope")) slope_ = simulator.attr("slope");
     if (nb::hasattr(simulator, "save")) save_ = simulator.attr("save");
     if (nb::hasattr(simulator, "restore")) restore_ = simulator.attr("restore");
+    if (!event_tick.is_none()) {
+        due_ = simulator.attr("due");
+        react_ = simulator.attr("react");
+        commit_ = simulator.attr("commit");
+        event_tick_ = std::move(event_tick);
+    }
 }
 
 PyObject* PythonSimulator::view(const double* u) {
@@ -50,8 +56,74 @@ bool PythonSimulator::keep_exception(Call call, std::int64_t tick) {
 
 nb::object PythonSimulator::take_error() { return std::move(error_); }
 
+bool PythonSimulator::due(std::int64_t& tick) {
+    PyObject* told = PyObject_CallNoArgs(due_.ptr());
+    if (!told) return keep_exception(Call::due, at_);
+    nb::object time = nb::steal(told);
+    if (time.is_none()) {
+        tick = never_due;
+        return true;
+    }
+    if (PyFloat_CheckExact(time.ptr())) {
+        const double seconds = PyFloat_AS_DOUBLE(time.ptr());
+        if (std::isfinite(seconds)) {
+            tick = clock_->event_tick(seconds, true);
+            return true;
+        }
+    } else if (time.is(last_due_)) {
+        tick = last_tick_;
+        return true;
+    }
+    try {  // it says what is wrong with a time that is none
+        last_tick_ = nb::cast<std::int64_t>(event_tick_(time));
+        last_due_ = time;
+        tick = last_tick_;
+        return true;
+    } catch (nb::python_error& error) {
+        error.restore();
+        return keep_exception(Call::due, at_);
+    } catch (nb::cast_error&) {
+        tick = never_due;  // beyond any run
+        return true;
+    }
+}
+
+bool PythonSimulator::react(std::int64_t tick, int n, const double* u, const std::uint8_t* present,
+                            std::uint8_t* shown) {
+    at_ = tick;
+    try {
+        const std::size_t shape[1] = {static_cast<std::size_t>(inputs_)};
+        nb::object values = nb::cast(nb::ndarray<nb::numpy, const double>(u, 1, shape, nb::handle()),
+                                     nb::rv_policy::reference);
+        nb::list flags;
+        for (int k = 0; k < inputs_; ++k) flags.append(nb::bool_(present[k] != 0));
+        nb::object told = react_(clock_->time(tick), n, values, flags);
+        if (told.is_none()) return true;
+        const std::size_t count = nb::len(told);
+        if (count != static_cast<std::size_t>(outputs_)) {
+            PyErr_Format(PyExc_ValueError, "react() returned %zu flags, expected %d, one per output", count,
+                         outputs_);
+            return keep_exception(Call::react, tick);
+        }
+        for (int k = 0; k < outputs_; ++k) shown[k] = PyObject_IsTrue(nb::object(told[k]).ptr()) == 1;
+        return true;
+    } catch (nb::python_error& error) {
+        error.restore();
+        return keep_exception(Call::react, tick);
+    }
+}
+
+bool PythonSimulator::commit(bool& again) {
+    PyObject* told = PyObject_CallNoArgs(commit_.ptr());
+    if (!told) return keep_exception(Call::commit, at_);
+    again = PyObject_IsTrue(told) == 1;
+    Py_DECREF(told);
+    return true;
+}
+
 bool PythonSimulator::step(const Span& span, const double* u) {
     const auto [tick, ticks, t, h] = span;
+    at_ = tick + ticks;
     PyObject* arguments[4] = {nullptr, PyFloat_FromDouble(t), PyFloat_FromDouble(h), view(u)};
     PyObject* reached =
         PyObject_Vectorcall(step_.ptr(), arguments + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);

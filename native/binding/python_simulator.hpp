@@ -12,10 +12,15 @@ namespace hocket {
 class PythonSimulator final : public Simulator {
   public:
     PythonSimulator(nanobind::object simulator, int rows, int inputs, int outputs, const Clock& clock,
-                    nanobind::object micro);
+                    nanobind::object micro, nanobind::object event_tick);
     bool step(const Span& span, const double* u) override;
     bool output(std::int64_t tick, const double* u, double* y) override;
     bool slope(std::int64_t tick, const double* u, double* dy) override;
+    bool takes_part() const override { return due_.is_valid(); }
+    bool due(std::int64_t& tick) override;
+    bool react(std::int64_t tick, int n, const double* u, const std::uint8_t* present,
+               std::uint8_t* shown) override;
+    bool commit(bool& again) override;
     bool save(Snapshot& to) override;
     bool restore(Snapshot& from) override;
     void settle_rows(const Snapshot* restorable, bool inside) override;
@@ -31,7 +36,12 @@ class PythonSimulator final : public Simulator {
     bool keep_exception(Call call, std::int64_t tick);
 
     nanobind::object step_, output_, slope_, save_, restore_;
-    nanobind::object micro_;  // the rows of its micro steps, or None
+    nanobind::object due_, react_, commit_;  // of those that take part in instants
+    nanobind::object event_tick_;            // the tick of a fraction
+    nanobind::object last_due_;              // what it announced last,
+    std::int64_t last_tick_ = never_due;     // and the tick of that
+    std::int64_t at_ = 0;                    // where it was asked last
+    nanobind::object micro_;                 // the rows of its micro steps, or None
     nanobind::object error_;
     int rows_, inputs_, outputs_;
     const Clock* clock_;

@@ -9,7 +9,7 @@
 
 namespace hocket {
 
-enum class Call : int { step, output, slope, save, restore };
+enum class Call : int { step, output, slope, save, restore, due, react, commit };
 
 struct Failure {
     enum class Kind : int {
@@ -24,7 +24,9 @@ struct Failure {
         not_converged,
         tolerance_not_met,
         no_energy,
-        ended  // it asks to end the simulation
+        endless_instants,
+        never_whole,  // a step that was made shorter again and again
+        ended         // it asks to end the simulation
     };
     Kind kind = Kind::none;
     int level = -1;  // its number; below zero: the level that hears of it

@@ -46,6 +46,7 @@ void InputFitting::save(Snapshot& to) const {
         to.keep(each.filter.seen);
         to.keep(each.filter.before);
         to.keep(each.filter.after);
+        to.keep(static_cast<std::int64_t>(each.filter.fresh));
     }
 }
 
@@ -54,6 +55,7 @@ void InputFitting::restore(Snapshot& from) {
         from.take(each.filter.seen);
         from.take(each.filter.before);
         from.take(each.filter.after);
+        each.filter.fresh = from.take_count() != 0;
     }
 }
 
@@ -84,7 +86,9 @@ void InputFitting::restore(Snapshot& from) {
         }
         case FittedInput::Kind::nepce: {
             const Ring& ring = memory.ring(f.source);
-            if (f.filter.seen != ring.ticks[ring.newest]) {
+            if (f.filter.fresh) {
+                f.filter = {ring.ticks[ring.newest], memory.y[f.source], memory.y[f.source]};
+            } else if (f.filter.seen != ring.ticks[ring.newest]) {
                 f.filter.seen = ring.ticks[ring.newest];
                 f.filter.before = f.filter.after;
             }

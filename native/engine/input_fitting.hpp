@@ -25,6 +25,7 @@ struct FittedInput {
     struct Filter {  // what NEPCE remembers
         std::int64_t seen = 0;
         double before = 0.0, after = 0.0;
+        bool fresh = false;  // it begins anew with the next sample
     } filter;
     bool converts = false;  // gain or offset change the value
 };

@@ -34,13 +34,14 @@ std::pair<int, std::int64_t> step_of(const Program& body) {
 Level::Level(int number, Clock clock, std::int64_t length, int degree, int inputs)
     : state(number, clock, length, degree, inputs),
       ledger(state),
+      instants(state, fitting_, stepping_, recorder_, *this),
       fitting_(state),
       stepping_(state),
+      recorder_(state, ledger),
       loop_(state, fitting_, stepping_, messages),
       rollback_(state, fitting_, ledger),
       iteration_(state, *this, messages),
-      control_(state, *this, *this, ledger),
-      recorder_(state, ledger) {}
+      control_(state, *this, *this, ledger, instants) {}
 
 // building
 
@@ -56,6 +57,15 @@ void Level::add_text(int from, int source, int to, int target) {
 
 void Level::add_output(int source, double gain, double offset) {
     outputs_.push_back({source, gain, offset, gain != 1.0 || offset != 0.0});
+}
+
+void Level::add_member(Member member) {
+    const int number = instants.size();
+    Child& child = state.children[number];
+    for (std::size_t port = 0; port < member.event_output.size(); ++port)
+        if (member.event_output[port]) child.events.push_back(state.slots[number].y + static_cast<int>(port));
+    child.last_events.resize(child.events.size());
+    instants.add(std::move(member));
 }
 
 void Level::record(std::shared_ptr<RowBuffer> rows, std::vector<Column> columns) {
@@ -82,6 +92,7 @@ void Level::set_programs(Program step, Program output) {
     prepare(step_program_);
     prepare(output_program_);
     stepping_.prepare();
+    instants.prepare();
 }
 
 void Level::prepare(Program& program) {
@@ -118,6 +129,9 @@ bool Level::run_step() { return own_step(state.now, state.length); }
 
 bool Level::step(const Span& span, const double* polynomials) {
     const std::int64_t tick = span.tick, count = span.ticks, length = state.length;
+    if (instants.around) [[unlikely]]
+        return instants.active() ? step_freely(tick, tick + count, polynomials)
+                                 : step_sampled(tick, tick + count, polynomials);
     const bool whole = control_.active() || count % length == 0;
     if (whole || tick == state.now) state.memory.offer(tick, polynomials);
     if (control_.active()) return own_step(tick, count);
@@ -129,6 +143,33 @@ bool Level::step(const Span& span, const double* polynomials) {
     return tick + count == state.now + length ? own_step(state.now, length) : true;
 }
 
+// To any tick: whole steps of its own, and a part of one where there is an event.
+bool Level::step_freely(std::int64_t tick, std::int64_t end, const double* polynomials) {
+    if (tick == state.now) state.memory.offer(tick, polynomials);
+    instants.asked = end;
+    if (control_.active()) return own_step(tick, end - tick);
+    while (state.now < end) {
+        const std::int64_t whole = (state.now / state.length + 1) * state.length;
+        if (whole > end && state.length > instants.longest) {
+            std::int64_t due = never_due;
+            if (!instants.next_due(due)) return false;
+            if (due > end) return true;  // a level with a longer step waits for its end
+        }
+        if (!go_on() || !own_step(state.now, std::min(whole, end) - state.now)) return false;
+    }
+    return true;
+}
+
+// The steps of its own that end here; each takes its inputs when it begins.
+bool Level::step_sampled(std::int64_t tick, std::int64_t end, const double* polynomials) {
+    if (tick <= state.now) state.memory.offer(tick, polynomials);
+    while (state.now + state.length <= end) {
+        if (!go_on() || !own_step(state.now, state.length)) return false;
+        if (tick <= state.now) state.memory.offer(tick, polynomials);
+    }
+    return true;
+}
+
 bool Level::own_step(std::int64_t tick, std::int64_t ticks) {
     state.steps = (state.steps + 2) | 1;  // odd also after a step that failed
     state.now = tick;
@@ -136,7 +177,7 @@ bool Level::own_step(std::int64_t tick, std::int64_t ticks) {
     state.step.tick = tick;
     if (state.timed) state.step.t = state.clock.time(tick);
     if (!execute(step_program_)) return false;
-    state.now = tick + ticks;
+    state.now = state.reached;
     ++state.steps;
     return true;
 }
@@ -203,8 +244,44 @@ inline bool Level::execute(StepReadOperation& operation) {
 }
 
 bool Level::execute(RecordOperation&) {
-    recorder_.add_due(state.reached);
+    if (instants.n == 0) [[likely]]
+        recorder_.add_due(state.reached);
+    else if (instants.reacted())
+        recorder_.add_event(state.reached, instants.n);
+    else
+        recorder_.renew(state.reached);
     return true;
+}
+
+bool Level::execute(SolveOperation& operation) {
+    if (instants.n == 0) [[likely]]
+        return loop_.solve(operation);
+    if (!instants.concerns(operation.children)) return true;
+    if (!loop_.solve(operation)) return false;
+    instants.hear(operation.children);
+    return true;
+}
+
+bool Level::execute(ReactOperation& operation) {
+    for (int child : operation.children)
+        if (!instants.react(child)) return false;
+    return true;
+}
+
+bool Level::execute(InstantOperation& operation) {
+    const std::int64_t before = instants.taken;
+    instants.taken = -1;
+    if (!instants.take(operation)) return false;
+    if (instants.taken < 0)
+        instants.taken = before;
+    else
+        control_.end_jump();
+    return true;
+}
+
+bool Level::feed(int child, const FedInputs& inputs) {
+    if (messages) messages->feed({child});
+    return fitting_.feed(inputs);
 }
 
 // The twin of engine/reference/level.py: the child furthest behind goes next, the first of equals.
@@ -268,12 +345,40 @@ bool Level::output(std::int64_t tick, const double* polynomials, double* values)
         state.reached = tick;
         if (!run(output_program_)) return false;
     }
+    return newest(tick, polynomials, values);
+}
+
+bool Level::newest(std::int64_t, const double*, double* values) {
     const std::vector<double>& y = state.memory.y;
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
         const Output& o = outputs_[k];
         values[k] = o.converts ? o.gain * y[o.source] + o.offset : y[o.source];
     }
     return true;
+}
+
+bool Level::due(std::int64_t& tick) { return instants.next_due(tick); }
+
+bool Level::react(std::int64_t tick, int n, const double* u, const std::uint8_t* present,
+                  std::uint8_t* shown) {
+    if (state.now < tick) {  // a level with a longer step goes to the event before its step is over
+        instants.asked = tick;
+        if (!own_step(state.now, tick - state.now)) return false;
+    }
+    state.memory.offer(tick, u);
+    state.memory.admit();
+    return instants.react_inside(tick, n, present, shown);
+}
+
+bool Level::commit(bool& again) {
+    if (!instants.commit_inside(again)) return false;
+    control_.end_jump();
+    return true;
+}
+
+void Level::forget_past() {
+    for (Ring& ring : state.memory.rings) ring.count = std::min(ring.count, 1);
+    for (Slot& slot : state.slots) slot.simulator->forget_past();
 }
 
 bool Level::slope(std::int64_t, const double*, double* dy) {

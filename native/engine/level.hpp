@@ -12,6 +12,7 @@
 #include "engine/algebraic_loop.hpp"
 #include "engine/energy_ledger.hpp"
 #include "engine/input_fitting.hpp"
+#include "engine/instants.hpp"
 #include "engine/iteration.hpp"
 #include "engine/level_state.hpp"
 #include "engine/message_counter.hpp"
@@ -46,6 +47,13 @@ class Level final : public Simulator, private ProgramRunner {
     bool output(std::int64_t tick, const double* u, double* y) override;
     bool slope(std::int64_t tick, const double* u, double* dy) override;
     std::int64_t shown_at(std::int64_t tick) const override { return std::min(tick, state.now); }
+    bool newest(std::int64_t tick, const double* u, double* y) override;
+    bool takes_part() const override { return instants.active(); }
+    bool due(std::int64_t& tick) override;
+    bool react(std::int64_t tick, int n, const double* u, const std::uint8_t* present,
+               std::uint8_t* shown) override;
+    bool commit(bool& again) override;
+    void forget_past() override;
     bool save(Snapshot& to) override;
     bool restore(Snapshot& from) override;
     void settle_rows(const Snapshot* restorable, bool inside) override;
@@ -67,7 +75,10 @@ class Level final : public Simulator, private ProgramRunner {
 
     LevelState state;
     EnergyLedger ledger;
-    std::unique_ptr<MessageCounter> messages;      // none: all children run on one host
+    std::unique_ptr<MessageCounter> messages;  // none: all children run on one host
+    Instants instants;
+    void add_member(Member member);
+    void set_ends_outside(bool ends) { control_.ends_outside = ends; }
     std::set<std::shared_ptr<const void>> models;  // what children share and must outlive them
 
   private:
@@ -95,7 +106,11 @@ class Level final : public Simulator, private ProgramRunner {
     bool execute(StepOperation& operation);
     bool execute(ReadOperation& operation);
     bool execute(StepReadOperation& operation);
-    bool execute(SolveOperation& operation) { return loop_.solve(operation); }
+    bool execute(SolveOperation& operation);
+    bool execute(TryOperation& operation) { return control_.attempt(operation); }
+    bool execute(ReactOperation& operation);
+    bool execute(CommitOperation& operation) { return instants.commit(operation.children); }
+    bool execute(InstantOperation& operation);
     bool execute(RecordOperation& operation);
     bool execute(SaveOperation& operation) { return rollback_.save(operation.children); }
     bool execute(RestoreOperation& operation) { return rollback_.restore(operation.children); }
@@ -108,15 +123,22 @@ class Level final : public Simulator, private ProgramRunner {
     bool execute(CloseAccountsOperation& operation) { return ledger.close(operation); }
 
     bool own_step(std::int64_t tick, std::int64_t ticks);
+    bool step_freely(std::int64_t tick, std::int64_t end, const double* polynomials);
+    bool step_sampled(std::int64_t tick, std::int64_t end, const double* polynomials);
+    bool feed(int child, const FedInputs& inputs) override;
+    void prepare(InstantOperation& operation) {
+        instants.reacts = &operation.reacts;
+        instants.commits = &operation.commits;
+    }
     bool stays_here(int child) const;
 
     InputFitting fitting_;
     Stepping stepping_;
+    RowRecorder recorder_;
     AlgebraicLoop loop_;
     Rollback rollback_;
     Iteration iteration_;
     StepControl control_;
-    RowRecorder recorder_;
     ParallelExecution parallel_;
     Program step_program_, output_program_;
     std::vector<Output> outputs_;

@@ -43,6 +43,8 @@ struct Child {
     std::vector<TextCopy> texts;         // and texts
     std::vector<int> accounts;           // of power bonds
     std::vector<int> rings;              // outputs that keep samples,
+    std::vector<int> events;             // outputs that are absent between instants,
+    std::vector<double> last_events;     // and their values when they were present last
     bool sloped = false;                 // with slopes
     bool unchecked = false;              // its outputs must be looked at: NaN and infinity are errors
     int input_room = 0, slope_room = 0;  // where that of Stepping begins

@@ -111,6 +111,33 @@ struct TimesOperation {
     int count = 0;
 };
 
+// A body that is done to the end of the step in as many parts as there are events on the way.
+struct TryOperation {
+    Program body;
+    Program rest;        // what follows the step of a child that has no partner and goes on where it stopped
+    bool found = false;  // an event that is found within a step ends it: all roll back
+    bool announced = false;    // a part ends at the next event that is announced
+    bool lone = false;         // there is such a rest
+    std::int64_t scaled = -1;  // the span that the steps of the body are parts of
+    std::shared_ptr<Snapshot> start = std::make_shared<Snapshot>();
+};
+
+// One child at an instant.
+struct ReactOperation {
+    std::vector<int> children;
+};
+
+struct CommitOperation {
+    std::vector<int> children;
+};
+
+// A body at the instants of one time.
+struct InstantOperation {
+    Program body;
+    int at_most = 1;
+    Program reacts, commits;  // its two parts, for a level inside another
+};
+
 // Bodies that do not depend on each other.
 struct TogetherOperation {
     std::vector<Program> bodies;
@@ -135,7 +162,7 @@ using AnyOperation =
     std::variant<AdmitOperation, FeedOperation, StepOperation, ReadOperation, StepReadOperation,
                  SolveOperation, RecordOperation, SaveOperation, RestoreOperation, RepeatOperation,
                  AdaptOperation, NextOperation, TimesOperation, TogetherOperation, OpenAccountsOperation,
-                 CloseAccountsOperation>;
+                 CloseAccountsOperation, TryOperation, ReactOperation, CommitOperation, InstantOperation>;
 
 struct Operation : AnyOperation {
     using AnyOperation::AnyOperation;
@@ -146,6 +173,11 @@ template <class Kind, class Visit> void for_each_body(Kind& operation, Visit vis
     if constexpr (requires { operation.body; }) visit(operation.body);
     if constexpr (requires { operation.bodies; })
         for (Program& body : operation.bodies) visit(body);
+    if constexpr (requires { operation.rest; }) visit(operation.rest);
+    if constexpr (requires { operation.reacts; }) {
+        visit(operation.reacts);
+        visit(operation.commits);
+    }
 }
 
 // Runs a body on the children of a level.
@@ -153,6 +185,7 @@ class ProgramRunner {
   public:
     virtual ~ProgramRunner() = default;
     virtual bool run(Program& program) = 0;
+    virtual bool feed(int child, const FedInputs& inputs) = 0;
 };
 
 }  // namespace hocket

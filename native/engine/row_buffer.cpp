@@ -1,5 +1,7 @@
 #include "engine/row_buffer.hpp"
 
+#include <cmath>
+
 #include "engine/energy_ledger.hpp"
 #include "engine/level_state.hpp"
 #include "engine/polynomial.hpp"
@@ -11,10 +13,14 @@ void RowRecorder::record(std::shared_ptr<RowBuffer> buffer, std::vector<Column> 
     columns_ = std::move(columns);
 }
 
-void RowRecorder::add(std::int64_t tick) {
-    buffer_->begin(tick, state_.clock.time(tick));
+void RowRecorder::add(std::int64_t tick, std::int64_t n) {
+    buffer_->begin(tick, state_.clock.time(tick), n);
     for (const Column& column : columns_) {
         double value = 0.0;
+        if (column.event != -1 && (column.event < 0 || !shown || !(*shown)[column.event])) {
+            buffer_->data.push_back(std::nan(""));
+            continue;
+        }
         switch (column.kind) {
             case Column::Kind::ledger: value = ledger_.column(column.port); break;
             case Column::Kind::output:

@@ -46,6 +46,23 @@ class Simulator {
     // Rollback, for those that can.
     virtual bool save(Snapshot& /*to*/) { return false; }
     virtual bool restore(Snapshot& /*from*/) { return false; }
+    // Instants, for those that take part (EventSimulator in model/protocols.py).
+    virtual bool takes_part() const { return false; }
+    virtual bool due(std::int64_t& tick) {  // of its next event
+        tick = never_due;
+        return true;
+    }
+    virtual bool react(std::int64_t /*tick*/, int /*n*/, const double* /*u*/, const std::uint8_t* /*present*/,
+                       std::uint8_t* /*shown*/) {
+        return true;
+    }
+    virtual bool commit(bool& again) {
+        again = false;
+        return true;
+    }
+    virtual void forget_past() {}  // what was before an event does not lead beyond it
+    // The outputs as they are, without evaluating anything anew.
+    virtual bool newest(std::int64_t tick, const double* u, double* y) { return output(tick, u, y); }
     // Which of its rows are final, so that they may be taken: those before the state that it may be rolled
     // back to; none: all of them. `inside`: within a step of the level around it.
     virtual void settle_rows(const Snapshot* /*restorable*/, bool /*inside*/) {}

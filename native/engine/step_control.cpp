@@ -32,7 +32,10 @@ bool StepControl::adapt(AdaptOperation& operation) {
     StepSizeController& controller = *operation.controller;
     const std::int64_t end = state_.reached;
     while (state_.now < end) {
-        const std::int64_t start = state_.now, left = end - start;
+        const std::int64_t start = state_.now;
+        std::int64_t until = end;
+        if (instants_.active() && !instants_.end_before(start, end, until)) return false;
+        const std::int64_t left = until - start;
         std::int64_t span = std::min(controller.wanted, left);
         if (controller.rejects) {
             if (!level_.save(controller.start)) return false;
@@ -59,8 +62,13 @@ bool StepControl::adapt(AdaptOperation& operation) {
             if (!try_step(operation, start, span, ratio)) return false;
         }
         if (controller.estimate == Estimate::orders && !make_step(operation, start, span)) return false;
+        if (state_.reached < start + span) {
+            span = state_.reached - start;
+            controller.begin();
+        } else if (instants_.taken != state_.reached) {
+            controller.accept(span, ratio, span == left);
+        }
         counts_.add(span, ratio);
-        controller.accept(span, ratio, span == left);
         state_.now = start + span;
     }
     state_.reached = end;
@@ -81,8 +89,15 @@ bool StepControl::try_step(AdaptOperation& operation, std::int64_t start, std::i
                               ? make_twice(operation, start, span, error)
                               : make_step(operation, start, span);
         if (!good) {
-            if (!controller.rejects || span <= controller.quantum || !level_.forget_failure()) return false;
+            const bool ended = level_.failure().kind == Failure::Kind::stopped_early;
+            if (!controller.rejects || span <= controller.quantum || (ends_outside && ended) ||
+                !level_.forget_failure())
+                return false;
             ratio = too_long;
+            return true;
+        }
+        if (state_.reached < start + span) {
+            ratio = 0.0;
             return true;
         }
         if (controller.estimate == Estimate::defect) error = defect(operation);
@@ -103,6 +118,60 @@ bool StepControl::make_step(AdaptOperation& operation, std::int64_t start, std::
     return runner_.run(operation.body);
 }
 
+constexpr int attempts = 50;  // how often one step is made shorter
+
+bool StepControl::attempt(TryOperation& operation) {
+    const std::int64_t end = state_.reached;
+    const bool adaptive = active(), lone = operation.lone && !adaptive;
+    while (true) {
+        const std::int64_t start = state_.now;
+        if (operation.announced && !instants_.end_before(start, end, state_.reached)) return false;
+        const bool saves = operation.found && !lone;
+        if (saves) {
+            if (!level_.save(*operation.start)) return false;
+            if (!adaptive) {
+                tried_ = operation.start.get();
+                tried_in_ = state_.steps;
+            }
+        }
+        bool early = false, made = false;
+        for (int turn = 0; turn < attempts && !made; ++turn) {
+            const std::int64_t span = state_.reached - start;
+            if (operation.scaled != span) {
+                operation.scaled = span;
+                if (!scale(operation.body, span)) return false;
+            }
+            state_.step = Span::of(state_.clock, start, span);
+            if (runner_.run(operation.body)) {
+                made = true;
+                break;
+            }
+            const Failure failure = level_.failure();
+            if (!operation.found || failure.kind != Failure::Kind::stopped_early) return false;
+            const std::int64_t tick = state_.clock.event_tick(failure.value, false);
+            if (tick <= start || tick > state_.reached ||
+                !(state_.clock.time(tick) > state_.clock.time(start)))
+                return false;
+            if (!level_.forget_failure()) return false;
+            early = true;
+            if (saves && !level_.restore(*operation.start)) return false;
+            state_.reached = tick;
+            if (lone) {
+                state_.slots[0].tick = tick;
+                state_.step = Span::of(state_.clock, start, tick - start);
+                if (!runner_.run(operation.rest)) return false;
+                made = true;
+            }
+        }
+        if (!made) return state_.fail({.kind = Failure::Kind::never_whole, .child = 0, .tick = start});
+        tried_in_ = -1;
+        if (early && instants_.taken != state_.reached) level_.forget_past();
+        if (state_.reached == end || adaptive) return true;
+        state_.now = state_.reached;
+        state_.reached = end;
+    }
+}
+
 bool StepControl::prepare(const std::vector<int>& children, std::int64_t ticks) {
     for (int child : children)
         if (!state_.slots[child].simulator->prepare(ticks)) return state_.fail(state_.slots[child]);
@@ -112,6 +181,7 @@ bool StepControl::prepare(const std::vector<int>& children, std::int64_t ticks) 
 // Makes the steps of a body parts of another span.
 bool StepControl::scale(Program& body, std::int64_t span) {
     const auto scale_one = [&]<class T>(T& each) {
+        if constexpr (std::is_same_v<T, TryOperation>) each.scaled = span;
         if constexpr (requires { each.fraction; }) {
             if constexpr (std::is_same_v<T, CloseAccountsOperation>) {
                 if (each.ticks > 0) each.ticks = each.fraction.of(span);
@@ -138,6 +208,8 @@ bool StepControl::make_twice(AdaptOperation& operation, std::int64_t start, std:
         for (std::size_t k = 0; k < size; ++k) to[k] = state_.memory.y[operation.signals[k]];
     };
     if (!make_step(operation, start, span)) return false;
+    error = 0.0;
+    if (state_.reached < start + span) return true;
     read(once);
     if (!level_.restore(operation.controller->start)) return false;
     const std::int64_t half = span / 2;

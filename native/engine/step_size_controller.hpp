@@ -19,7 +19,7 @@ struct StepSizeController {
     bool per_unit = true;
     std::array<double, 3> gains{1.0, 0.0,
                                 0.0};  // of the newest error, of the one before, of the one before that
-    std::int64_t quantum = 1, largest = 1, wanted = 1;
+    std::int64_t quantum = 1, largest = 1, wanted = 1, first = 1;
     bool rejects = false;
     int passes = 0;  // how many of the smallest steps in a row may have too large an error
     double safety = 0.9, most = 3.0, least = 0.2, power = 1.0;
@@ -29,6 +29,11 @@ struct StepSizeController {
     Snapshot start;             // the level at the start of the step
 
     bool may_pass() const { return in_a_row < passes || (passes > 0 && estimate == Estimate::orders); }
+    void begin() {  // at the start, and after an event: nothing is known yet
+        wanted = first;
+        before = earlier = 1.0;
+        in_a_row = 0;
+    }
     std::int64_t next(std::int64_t span, double ratio, bool accepted) const;
     void accept(std::int64_t span, double ratio, bool cut);
     void save(Snapshot& to) const;

@@ -6,7 +6,8 @@ void Stepping::prepare() {
     int inputs = 0, slopes = 0;
     for (std::size_t number = 0; number < state_.children.size(); ++number) {
         Child& child = state_.children[number];
-        const bool plain = child.outputs > 0 && !child.unchecked && child.rings.empty() && !child.is_curved();
+        const bool plain = child.outputs > 0 && !child.unchecked && child.rings.empty() &&
+                           !child.is_curved() && child.events.empty();
         if (plain) state_.slots[number].quick = child.simulator->step_output();
         child.input_room = inputs;
         child.slope_room = slopes;
@@ -15,6 +16,43 @@ void Stepping::prepare() {
     }
     inputs_.resize(inputs);
     slopes_.resize(slopes);
+}
+
+bool Stepping::read_but_events(Slot& slot, int number, const double* polynomials) {
+    Child& child = state_.children[number];
+    std::vector<double>& y = state_.memory.y;
+    for (std::size_t k = 0; k < child.events.size(); ++k) child.last_events[k] = y[child.events[k]];
+    if (!slot.simulator->output(slot.tick, polynomials, y.data() + slot.y)) return state_.fail(slot);
+    for (std::size_t k = 0; k < child.events.size(); ++k) y[child.events[k]] = child.last_events[k];
+    return finish_read(slot, child, polynomials);
+}
+
+bool Stepping::read_at_instant(Slot& slot, const std::vector<std::uint8_t>& event, const std::uint8_t* here) {
+    const int number = state_.index(slot);
+    Child& child = state_.children[number];
+    ExchangeMemory& memory = state_.memory;
+    for (std::size_t k = 0; k < child.events.size(); ++k) child.last_events[k] = memory.y[child.events[k]];
+    const double* polynomials = inputs_now(number);
+    if (!slot.simulator->newest(slot.tick, polynomials, memory.y.data() + slot.y)) return state_.fail(slot);
+    for (std::size_t k = 0; k < child.events.size(); ++k)
+        if (!here[child.events[k] - slot.y]) memory.y[child.events[k]] = child.last_events[k];
+    if (child.unchecked) {
+        const double* values = memory.y.data() + slot.y;
+        double sum = 0.0;
+        for (int k = 0; k < child.outputs; ++k) sum += values[k] - values[k];
+        if (sum != 0.0) return state_.fail(slot);
+    }
+    double* slopes = nullptr;
+    if (child.sloped) {
+        slopes = slopes_.data() + child.slope_room;
+        if (!slot.simulator->slope(slot.tick, polynomials, slopes)) return state_.fail(slot);
+    }
+    for (int signal : child.rings) {
+        const int port = signal - slot.y;
+        if (!event[port] || here[port])
+            memory.ring(signal).push(slot.tick, memory.y[signal], slopes ? slopes[port] : 0.0);
+    }
+    return true;
 }
 
 bool Stepping::step_read_slowly(Slot& slot, std::int64_t ticks) {

@@ -27,9 +27,16 @@ class Stepping {
         const Child& child = state_.children[number];
         if (child.outputs == 0) return true;
         const double* polynomials = state_.inputs_now(number, inputs_.data() + child.input_room);
+        if (!child.events.empty()) [[unlikely]]
+            return read_but_events(slot, number, polynomials);
         if (!slot.simulator->output(slot.tick, polynomials, state_.memory.y.data() + slot.y))
             return state_.fail(slot);
         return finish_read(slot, child, polynomials);
+    }
+    // Outputs at an instant; those that are events and not here stay as they were.
+    bool read_at_instant(Slot& slot, const std::vector<std::uint8_t>& event, const std::uint8_t* here);
+    const double* inputs_now(int number) {
+        return state_.inputs_now(number, inputs_.data() + state_.children[number].input_room);
     }
     bool step_read(Slot& slot, std::int64_t ticks) { return step_read(state_, slot, ticks); }
     // Neighbours; `prefetches`: what they touch is fetched ahead of time.
@@ -63,6 +70,7 @@ class Stepping {
         return step_read_slowly(slot, ticks);
     }
     bool step_read_slowly(Slot& slot, std::int64_t ticks);
+    bool read_but_events(Slot& slot, int number, const double* polynomials);
 
     Span span(const Slot& slot, std::int64_t ticks) const {
         if (slot.tick == state_.step.tick && ticks == state_.step.ticks) [[likely]]

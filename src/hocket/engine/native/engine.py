@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, assert_never
 
 import numpy as np
@@ -23,13 +24,14 @@ from hocket.engine.message_counter import hand_over, message_counts
 from hocket.engine.native.matrices import Matrices, add_projected, has_native_twin, linear_part, step_ticks
 from hocket.engine.native.program import (
     ACCELERATORS,
-    INTERPRETED,
     can_reopen_accounts,
     find_instructions,
     program,
 )
+from hocket.engine.reference.instants import announced_tick, followed_inputs, is_level, too_many_instants
 from hocket.engine.reference.iteration import SweepCounts, no_agreement
 from hocket.engine.reference.level import Level
+from hocket.engine.reference.rollback import never_whole
 from hocket.engine.reference.step_control import StepCounts, tolerance_not_met
 from hocket.engine.selection import RecordedTable, attach_micro_rows
 from hocket.engine.simulator_calls import EarlyError, not_finite, simulator_error
@@ -64,12 +66,14 @@ def native_obstacle(level: Level, ticks: int = 0) -> str:
             if drive and drive.extrapolation is not None and type(drive.extrapolation) not in EXTRAPOLATORS:
                 return f"the extrapolator {type(drive.extrapolation).__name__} is written in Python"
     for _, each in walk((*level.plan.step, *level.plan.output)):
-        if type(each) in INTERPRETED:
-            return INTERPRETED[type(each)]
         if isinstance(each, (Feed, Read)) and each.ports:
             return f"single ports of `{each.sim}` are fed or read"
         if isinstance(each, Repeat) and type(each.accelerate) not in (type(None), *ACCELERATORS):
             return f"the accelerator {type(each.accelerate).__name__} is written in Python"
+    if level.instants.instruction is not None:
+        apart = [child for child in level.instants.taking if native_twin(level.children[child]) is not None]
+        if apart:
+            return f"`{level.name(apart[0])}` takes part in instants, and is asked through Python only"
     choosy = [child for child, each in enumerate(level.children) if provides(each, PreferredStepSimulator)]
     if choosy and level.adaptive:
         return f"`{level.name(choosy[0])}` prefers steps of its own, and is asked through Python only"
@@ -215,7 +219,7 @@ class NativeEngine:
         tick, start, denominator = level.clock.integer_ratio
         built = _native.Level(
             number=len(self.levels),
-            clock=_native.Clock(tick=tick, start=start, denominator=denominator),
+            clock=_native.Clock(tick=tick, start=start, denominator=denominator, quantum=level.clock.quantum),
             length=level.length,
             degree=level.degree,
             inputs=len(level.starts),
@@ -252,11 +256,21 @@ class NativeEngine:
                 built.add_native(simulator=twin, rows=rows, inputs=inputs, outputs=outputs)
             else:
                 kept = level.micro_rows.get(child)
-                built.add_python(simulator=simulator, micro=kept, rows=rows, inputs=inputs, outputs=outputs)
+                built.add_python(
+                    simulator=simulator,
+                    micro=kept,
+                    event_tick=partial(announced_tick, level.clock)
+                    if child in level.instants.taking
+                    else None,
+                    rows=rows,
+                    inputs=inputs,
+                    outputs=outputs,
+                )
         self._hand_over_memory(level, built)
+        _hand_over_instants(level, built)
         for index, entry in enumerate(self.recorded):
             if entry.level is level and entry.child is None:
-                columns = [_column(*column) for column in entry.rows.columns]
+                columns = [_column(level, *column) for column in entry.rows.columns]
                 built.record(rows=self.native_rows[index], columns=columns)
         if level.traffic is not None:
             hand_over(level.traffic, built)
@@ -347,6 +361,10 @@ class NativeEngine:
                 level.now = failure.tick
                 until, residuals = repeat.until or 0.0, self.engine.report(failure.level).residuals
                 return no_agreement(level, unknowns, until, residuals, repeat.accelerate)
+            case FailureKind.endless_instants:
+                return too_many_instants(level, failure.port, name, t)
+            case FailureKind.never_whole:
+                return never_whole(level, failure.tick)
             case FailureKind.no_energy:
                 return simulator_error(name, call, t, energy_error(failure.value))
             case FailureKind.tolerance_not_met:
@@ -379,11 +397,53 @@ def _loop_ports(level: Level, number: int) -> list[str]:
     return [f"{level.path}.{path}" if level.path else path for path in loop.ports]
 
 
-def _column(child: int, port: int, is_input: bool) -> _native.Column:
+def _column(level: Level, child: int, port: int, is_input: bool) -> _native.Column:
     """Return what a column of a level's table shows."""
     kinds = _native.ColumnKind
     kind = kinds.ledger if child < 0 else kinds.input if is_input else kinds.output
-    return _native.Column(kind=kind, child=child, port=port)
+    return _native.Column(
+        kind=kind, child=child, port=port, event=_event_signal(level, child, port, is_input)
+    )
+
+
+def _event_signal(level: Level, child: int, port: int, is_input: bool) -> int:
+    """Return the signal on whose presence a column depends; -1: it is always there, -2: it never is."""
+    if child < 0:
+        return -1
+    model, first = level.wiring.models[child], level.wiring.first_outputs
+    if not (model.inputs if is_input else model.outputs)[port].event:
+        return -1
+    if not is_input:
+        return first[child] + port
+    drive = level.wiring.drives[child][port]
+    return -1 if drive is None else -2 if drive.child < 0 else first[drive.child] + drive.port
+
+
+def _hand_over_instants(level: Level, built: _native.Level) -> None:
+    """Tell compiled code what happens at instants: who takes part, and what drives whom."""
+    state, wiring = level.instants, level.wiring
+    first = wiring.first_outputs
+
+    def source(drive: Drive | None) -> int:
+        if drive is None or drive.child < OWN:
+            return -1
+        return -2 - drive.port if drive.child == OWN else first[drive.child] + drive.port
+
+    for child, model in enumerate(wiring.models) if state.instruction is not None else ():
+        built.add_member(
+            sources=[source(drive) for drive in wiring.drives[child]],
+            event_inputs=[port.event for port in model.inputs],
+            followed=followed_inputs(model),
+            event_outputs=[port.event for port in model.outputs],
+            takes_part=child in state.taking,
+            level=is_level(level.children[child]),
+        )
+    built.set_instants(
+        outputs=[first[drive.child] + drive.port for drive in wiring.outputs],
+        around=state.around,
+        longest=state.longest,
+        ends_outside=level.ends_outside,
+    )
 
 
 def _account(side: RunningAccount, first_output: list[int], since: int) -> _native.Account:

@@ -52,7 +52,7 @@ class Matrices:
         self, simulator: StateSpaceSimulator, level: Level, degree: int, ticks: tuple[int, ...]
     ) -> _native.LinearModel:
         """Return those of a linear simulator."""
-        key = id(simulator.model), degree, ticks, level.adaptive
+        key = id(simulator.model), degree, ticks, level.takes_any_step
         if key not in self.models:
             self.models[key] = _build_linear(simulator, level, degree, ticks, None)
         return self.models[key]
@@ -61,7 +61,7 @@ class Matrices:
         self, simulator: Projected, level: Level, degree: int, ticks: tuple[int, ...]
     ) -> _native.Balance:
         """Return those of one whose state follows the agreed energy."""
-        key = id(simulator.recipe), degree, ticks, level.adaptive
+        key = id(simulator.recipe), degree, ticks, level.takes_any_step
         if key not in self.balances:
             linear = _build_linear(simulator.plain, level, degree, ticks, simulator)
             self.balances[key] = _build_balance(simulator, linear)
@@ -122,7 +122,7 @@ def _build_linear(
 
     for ticks in lengths:
         linear.add(step_maps(ticks))
-    if level.adaptive:
+    if level.takes_any_step:
         linear.ask(step_maps)
     return linear
 

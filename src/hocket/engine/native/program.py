@@ -15,8 +15,8 @@ import hocket._native as _native
 from hocket import plan
 from hocket.engine.algebraic_loops import SLOPE, VALUE, Unknown
 from hocket.engine.reference.level import Level
+from hocket.engine.reference.rollback import rest_of_lone_step
 from hocket.engine.reference.step_control import controlled_outputs
-from hocket.errors import InternalError
 from hocket.model.protocols import native_twin
 from hocket.plan.accelerators import Accelerator, Aitken, Newton, QuasiNewton, Relax
 from hocket.plan.instructions import inner_bodies, named_simulators
@@ -151,7 +151,7 @@ def can_reopen_accounts(level: Level) -> bool:
     """
     sides = level.ledger.sides
     every = [each for _, each in plan.walk(level.plan.step)]
-    if level.plan.output or any(isinstance(each, plan.Solve) for each in every):
+    if level.plan.output or any(isinstance(each, (plan.Solve, plan.Instant)) for each in every):
         return False
     if any(side.asked or side.anew for side in sides) or _steps_before_read(level.plan.step, set()):
         return False
@@ -284,17 +284,30 @@ def _compile_instruction(instruction: plan.Instruction, level: Level) -> _native
             return _native.TimesOperation(body=program(inner, level), count=n)
         case plan.Together(bodies):
             return _compile_together(bodies, level)
-        case plan.Try() | plan.Instant() | plan.React() | plan.Commit():
-            raise InternalError(f"the native engine does not know {instruction}")
+        case plan.Try(inner, found, announced):
+            rest = rest_of_lone_step(level, inner) if found else None
+            return _native.TryOperation(
+                body=program(inner, level),
+                rest=None if rest is None else program(rest, level),
+                found=found,
+                announced=announced,
+                scaled=level.length,
+            )
+        case plan.React(sim):
+            return _native.ReactOperation(children=[number[sim]])
+        case plan.Commit(sims):
+            return _native.CommitOperation(children=[number[sim] for sim in sims])
+        case plan.Instant(inner, at_most):
+            reacts = tuple(each for each in inner if isinstance(each, (plan.React, plan.Solve)))
+            commits = tuple(each for each in inner if isinstance(each, (plan.Commit, plan.Record)))
+            return _native.InstantOperation(
+                body=program(inner, level),
+                reacts=program(reacts, level),
+                commits=program(commits, level),
+                at_most=at_most,
+            )
         case _:
             assert_never(instruction)
-
-
-INTERPRETED: Mapping[type[plan.Instruction], str] = {
-    plan.Try: "its steps may be made shorter",
-    plan.Instant: "something happens at instants",
-}
-"""The instructions that compiled code does not know, and what is said of a plan that has one."""
 
 
 def _step(
@@ -359,6 +372,7 @@ def _compile_adapt(adapt: plan.Adapt, level: Level) -> _native.AdaptOperation:
             quantum=pace.quantum,
             largest=pace.largest,
             wanted=pace.wanted,
+            first=pace.first,
             rejects=control.rejects,
             passes=control.passes,
             safety=control.safety,

@@ -8,14 +8,18 @@ The native engine repeats every operation here in the same order, so that the bi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from fractions import Fraction
+from numbers import Real
 from typing import Any, TypeGuard
 
 from hocket.coupling.wiring import OWN
 from hocket.engine.protocol import LiveLevel
 from hocket.engine.simulator_calls import blame, read_only
-from hocket.errors import SimulatorError, list_names
-from hocket.model.protocols import Array, EventSimulator, provides
+from hocket.errors import SimulatorError
+from hocket.model.clock import Clock
+from hocket.model.protocols import Array, EventSimulator, Model, provides
 from hocket.plan import Commit, Instant, React, Record, Solve, Try, walk
 
 
@@ -94,11 +98,14 @@ def due_tick(level: LiveLevel, child: int) -> int | None:
     t = level.clock.time(level.ticks[child])
     with blame(level.name(child), "due", t):
         time = simulator.due()
-        if time is None:
-            return None
-        if not abs(time) < float("inf"):
-            raise ValueError(f"due() returned {time!r}, expected a finite time in seconds, or None")
-        return level.clock.event_tick(time)
+        return None if time is None else announced_tick(level.clock, time)
+
+
+def announced_tick(clock: Clock, time: Any) -> int:
+    """Return the tick of what due() returned; raises ValueError for what is not a time."""
+    if isinstance(time, bool) or not isinstance(time, Real) or not math.isfinite(time):
+        raise ValueError(f"due() returned {time!r:.60}, expected a finite time in seconds, or None")
+    return clock.event_tick(time if isinstance(time, Fraction) else float(time))
 
 
 def next_due(level: LiveLevel) -> int | None:
@@ -142,19 +149,18 @@ def take_instants(level: LiveLevel, instruction: Instant) -> None:
             if not state.reacted:
                 break
         else:
-            raise too_many_instants(level, instruction.at_most)
+            name = level.name(min(state.reacted))
+            raise too_many_instants(level, instruction.at_most, name, level.clock.time(tick))
     finally:
         state.n = 0
     state.shown.clear()
     level.end_jump()
 
 
-def too_many_instants(level: LiveLevel, at_most: int) -> SimulatorError:
+def too_many_instants(level: LiveLevel, at_most: int, name: str, t: float) -> SimulatorError:
     """Return the error for an event that is followed by others without end."""
-    names = list_names((level.name(child) for child in sorted(level.instants.reacted)), 4)
-    t = level.clock.time(level.reached)
     return SimulatorError(
-        f"{at_most} instants follow each other at t = {t!r} s, and {names} asks for another",
+        f"{at_most} instants follow each other at t = {t!r} s, and `{name}` takes part in another",
         where=f"`{level.path}`" if level.path else "",
         expected="an event iteration that ends",
         hint="due() must be later than the time reached once commit() has returned",
@@ -189,10 +195,15 @@ def react_child(level: LiveLevel, child: int) -> None:
     level.store_jumps(child, whole=events and not is_level(simulator), present=shown)
 
 
-def _follows(model: Any, present: Sequence[bool]) -> bool:
+def followed_inputs(model: Model) -> list[bool]:
+    """Return which inputs have direct feedthrough to an output that can be evaluated again."""
+    followed = {name for port in model.outputs for name in port.feedthrough}
+    return [model.capabilities.reevaluates and port.name in followed for port in model.inputs]
+
+
+def _follows(model: Model, present: Sequence[bool]) -> bool:
     """Return whether outputs follow at once where one of these inputs has jumped."""
-    jumped = {port.name for port, there in zip(model.inputs, present, strict=True) if there}
-    return model.capabilities.reevaluates and any(jumped & {*port.feedthrough} for port in model.outputs)
+    return any(there and at_once for there, at_once in zip(present, followed_inputs(model), strict=True))
 
 
 def _call_react(level: LiveLevel, child: int, u: Array, present: list[bool]) -> Sequence[bool] | None:

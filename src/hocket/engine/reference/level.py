@@ -370,6 +370,11 @@ class Level:
                 self.instants.jumps[child][number] += 1
                 self.memory.forget_signal(child, number)
 
+    @property
+    def takes_any_step(self) -> bool:
+        """Whether its simulators make steps that are not known before: of step control, and to events."""
+        return self.adaptive or self.instants.flexible or self.instants.around
+
     def end_jump(self) -> None:
         """Begin anew after an event: what led here says nothing about what comes."""
         if self.pace is not None:

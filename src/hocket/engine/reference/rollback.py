@@ -32,7 +32,7 @@ def run_try(level: LiveLevel, instruction: Try) -> None:
     With step control only the first part: what is to come has steps of its own.
     """
     body, end = instruction.body, level.reached
-    rest = None if level.adaptive or not instruction.found else _rest_of_lone_step(level, body)
+    rest = None if level.adaptive or not instruction.found else rest_of_lone_step(level, body)
     while True:
         start = level.now
         if instruction.announced:
@@ -59,10 +59,7 @@ def run_try(level: LiveLevel, instruction: Try) -> None:
                     level.run(rest)
                     break
         else:
-            raise SimulatorError(
-                f"the step was made shorter {ATTEMPTS} times, and one still ended early",
-                where=f"`{level.path}`, t = {level.clock.time(start)!r} s",
-            )
+            raise never_whole(level, start)
         if saved is not None:
             level.restorable.pop()
         if early_end and level.instants.taken != level.reached:
@@ -73,6 +70,14 @@ def run_try(level: LiveLevel, instruction: Try) -> None:
         level.now, level.reached = level.reached, end
 
 
+def never_whole(level: LiveLevel, start: int) -> SimulatorError:
+    """Return the error for a step that no length is short enough for."""
+    return SimulatorError(
+        f"the step was made shorter {ATTEMPTS} times, and one still ended early",
+        where=f"`{level.path}`, t = {level.clock.time(start)!r} s",
+    )
+
+
 def _forget_past(level: LiveLevel) -> None:
     """Let nothing from before an event lead beyond it, where what stopped does not tell what jumps."""
     level.memory.forget_past()
@@ -81,7 +86,7 @@ def _forget_past(level: LiveLevel) -> None:
             _forget_past(simulator)
 
 
-def _rest_of_lone_step(level: LiveLevel, body: Body) -> Body | None:
+def rest_of_lone_step(level: LiveLevel, body: Body) -> Body | None:
     """Return what follows the step of a simulator that has no partner and goes on from where it stopped.
 
     None: what stops early is met by others, which roll back, or is to be stepped again itself.

@@ -1,0 +1,230 @@
+#include "engine/instants.hpp"
+
+#include <algorithm>
+
+namespace hocket {
+
+void Instants::prepare() {
+    if (!active()) return;
+    jumps_.assign(state_.memory.y.size(), 0);
+    shown_.assign(state_.memory.y.size(), 0);
+    own_jumps_.assign(static_cast<std::size_t>(state_.memory.inputs), 0);
+    targets_.assign(state_.memory.y.size(), {});
+    before_.resize(outputs_.size());
+    recorder_.shown = &shown_;
+    for (std::size_t number = 0; number < members_.size(); ++number) {
+        Member& member = members_[number];
+        const int child = static_cast<int>(number);
+        member.inputs = fitting_.collect({child});
+        member.heard.assign(member.sources.size(), 0);
+        member.present.assign(member.sources.size(), 0);
+        member.shown.assign(member.event_output.size(), 0);
+        member.no.assign(member.event_output.size(), 0);
+        member.before.assign(member.event_output.size(), 0.0);
+        if (member.takes_part) taking_.push_back(child);
+        for (int fit : state_.children[number].fits)
+            if (fitting_[fit].kind == FittedInput::Kind::nepce) targets_[fitting_[fit].source].push_back(fit);
+    }
+}
+
+bool Instants::next_due(std::int64_t& tick) {
+    tick = never_due;
+    for (int child : taking_) {
+        std::int64_t due = never_due;
+        if (!state_.slots[child].simulator->due(due)) return state_.fail(state_.slots[child], Call::due);
+        tick = std::min(tick, due);
+    }
+    return true;
+}
+
+bool Instants::end_before(std::int64_t start, std::int64_t end, std::int64_t& to) {
+    std::int64_t due = never_due;
+    if (!next_due(due)) return false;
+    to = due <= start ? end : std::min(end, due);
+    return true;
+}
+
+void Instants::keep_row(std::int64_t tick) { recorder_.add_event(tick, 0); }
+
+bool Instants::take(InstantOperation& operation) {
+    if (asked >= 0 && state_.reached >= asked) return true;
+    const std::int64_t tick = state_.reached;
+    std::int64_t due = never_due;
+    if (!next_due(due)) return false;
+    const bool eager = std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.eager; });
+    if (due > tick && !eager) return true;
+    keep_row(tick);
+    taken = tick;
+    for (n = 1; n <= operation.at_most; ++n) {
+        reacted_ = false;
+        for (Member& member : members_) member.reacted = false;
+        if (!runner_.run(operation.body)) return false;
+        if (!reacted_) break;
+    }
+    const bool endless = n > operation.at_most;
+    n = 0;
+    if (endless) {
+        int child = 0;
+        while (!members_[child].reacted) ++child;
+        return state_.fail({.kind = Failure::Kind::endless_instants,
+                            .child = child,
+                            .port = operation.at_most,
+                            .tick = tick});
+    }
+    std::fill(shown_.begin(), shown_.end(), 0);
+    return true;
+}
+
+std::int64_t Instants::jumps_of(const InputSource& source) const {
+    return source.own() ? own_jumps_[source.port()] : jumps_[source.number];
+}
+
+bool Instants::has_presence(const Member& member) const {
+    for (std::size_t k = 0; k < member.sources.size(); ++k)
+        if (!member.sources[k].none() && jumps_of(member.sources[k]) != member.heard[k]) return true;
+    return false;
+}
+
+void Instants::hear(Member& member) {
+    for (std::size_t k = 0; k < member.sources.size(); ++k)
+        if (!member.sources[k].none()) member.heard[k] = jumps_of(member.sources[k]);
+}
+
+bool Instants::react(int child) {
+    Member& member = members_[child];
+    Slot& slot = state_.slots[child];
+    bool called = false;
+    if (member.takes_part) {
+        std::int64_t due = never_due;
+        if (!slot.simulator->due(due)) return state_.fail(slot, Call::due);
+        called = member.eager || due <= state_.reached;
+    }
+    if (!called && !has_presence(member)) return true;
+    return react_member(child, called);
+}
+
+bool Instants::react_member(int child, bool called) {
+    Member& member = members_[child];
+    Slot& slot = state_.slots[child];
+    bool follows = false, events = called;
+    for (std::size_t k = 0; k < member.sources.size(); ++k) {
+        member.present[k] = !member.sources[k].none() && jumps_of(member.sources[k]) != member.heard[k];
+        follows = follows || (member.present[k] && member.followed[k]);
+        events = events || (member.present[k] && member.event_input[k]);
+    }
+    hear(member);
+    if (!runner_.feed(child, member.inputs)) return false;
+    if (!member.takes_part) return !follows || store_jumps(child, false, nullptr);
+    member.eager = false;
+    if (!reacted_) std::fill(shown_.begin(), shown_.end(), 0);
+    reacted_ = member.reacted = true;
+    std::fill(member.shown.begin(), member.shown.end(), 0);
+    const double* u = stepping_.inputs_now(child);
+    if (!slot.simulator->react(slot.tick, n, u, member.present.data(), member.shown.data()))
+        return state_.fail(slot, Call::react);
+    return store_jumps(child, events && !member.level, member.shown.data());
+}
+
+void Instants::forget(int signal) {
+    if (state_.memory.ring_of[signal] >= 0) state_.memory.ring(signal).count = 1;
+    for (int fit : targets_[signal]) fitting_.filter(fit).fresh = true;
+}
+
+// Evaluates the outputs of a child at an instant; where one jumps, what was before it is forgotten.
+bool Instants::store_jumps(int child, bool whole, const std::uint8_t* shown) {
+    Member& member = members_[child];
+    Slot& slot = state_.slots[child];
+    const int count = static_cast<int>(member.event_output.size());
+    if (count == 0) return true;
+    double* y = state_.memory.y.data() + slot.y;
+    std::copy(y, y + count, member.before.begin());
+    const std::uint8_t* here = shown ? shown : member.no.data();
+    if (!stepping_.read_at_instant(slot, member.event_output, here)) return false;
+    note_jumps(child);
+    for (int port = 0; port < count; ++port) {
+        const bool event = member.event_output[port];
+        if (event && !here[port]) continue;
+        if (event) {
+            ++jumps_[slot.y + port];
+            shown_[slot.y + port] = 1;
+        }
+        if (whole) forget(slot.y + port);
+    }
+    return true;
+}
+
+void Instants::note_jumps(int child) {
+    Member& member = members_[child];
+    const Slot& slot = state_.slots[child];
+    for (std::size_t port = 0; port < member.event_output.size(); ++port) {
+        const int signal = slot.y + static_cast<int>(port);
+        if (member.event_output[port] || state_.memory.y[signal] == member.before[port]) continue;
+        ++jumps_[signal];
+        forget(signal);
+    }
+}
+
+bool Instants::concerns(const std::vector<int>& children) {
+    const bool any = std::any_of(children.begin(), children.end(),
+                                 [&](int child) { return has_presence(members_[child]); });
+    if (!any) return false;
+    for (int child : children) {
+        Member& member = members_[child];
+        const double* y = state_.memory.y.data() + state_.slots[child].y;
+        std::copy(y, y + member.before.size(), member.before.begin());
+        hear(member);
+    }
+    return true;
+}
+
+void Instants::hear(const std::vector<int>& children) {
+    for (int child : children) {
+        note_jumps(child);
+        hear(members_[child]);
+    }
+}
+
+bool Instants::commit(const std::vector<int>& children) {
+    for (int child : children) {
+        Member& member = members_[child];
+        if (!member.reacted) continue;
+        bool again = false;
+        Slot& slot = state_.slots[child];
+        if (!slot.simulator->commit(again)) return state_.fail(slot, Call::commit);
+        if (again) member.eager = true;
+    }
+    for (int child : children)
+        if (members_[child].reacted && !store_jumps(child, false, nullptr)) return false;
+    return true;
+}
+
+bool Instants::react_inside(std::int64_t tick, int number, const std::uint8_t* present, std::uint8_t* shown) {
+    for (std::size_t port = 0; port < own_jumps_.size(); ++port)
+        if (present[port]) ++own_jumps_[port];
+    state_.reached = tick;
+    n = 0;
+    if (number == 1) keep_row(tick);
+    n = number;
+    taken = tick;
+    reacted_ = false;
+    for (Member& member : members_) member.reacted = false;
+    for (std::size_t k = 0; k < outputs_.size(); ++k) before_[k] = jumps_[outputs_[k]];
+    if (!runner_.run(*reacts)) return false;
+    for (std::size_t k = 0; k < outputs_.size(); ++k) shown[k] = jumps_[outputs_[k]] != before_[k];
+    return true;
+}
+
+bool Instants::commit_inside(bool& again) {
+    if (!runner_.run(*commits)) return false;
+    n = 0;
+    again = false;
+    for (const Member& member : members_) {
+        if (member.eager) again = true;
+        for (std::size_t k = 0; k < member.sources.size() && !again; ++k)
+            again = (member.takes_part || member.followed[k]) && !member.sources[k].none() &&
+                    jumps_of(member.sources[k]) != member.heard[k];
+    }
+    return true;
+}
+
+}  // namespace hocket
