@@ -254,7 +254,7 @@ def capability_strings(house: House) -> list[str]:
     """Return where `getattr` or `hasattr` asks an object for an attribute by a literal string."""
     found = []
     for module, tree in house.trees.items():
-        if module == "hocket.model.protocols":
+        if module in ("hocket.model.protocols", "hocket.model.simulator_protocols"):
             continue
         for node in ast.walk(tree):
             if (
