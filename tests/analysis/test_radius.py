@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize
 
-from hocket import Composite, GaussSeidel, Jacobi, Ode, Scenario, StateSpace
+from hocket import Composite, GaussSeidel, Iterate, Jacobi, Ode, Scenario, StateSpace
 from hocket.analysis.disturbance_transfer import Transfer, UncertainBlock, disturbance_model, peak
 from hocket.analysis.linear_reading import gather_state, read_linear
 from hocket.analysis.linearisation import linearise
@@ -479,3 +479,17 @@ def test_a_balanced_change_destabilises():
 def test_many_disturbances_are_refused():
     with pytest.raises(ScenarioError, match=r"`pair\.second` steps 4 times per period"):
         radius_per_simulator(read_linear(three_masses(2, "0.1 s", "0.025 s")), most=4)
+
+
+@pytest.mark.parametrize(("nested", "said"), [(False, "the steps are"), (True, "the steps of `inner` are")])
+def test_a_fixed_number_of_iterations_has_no_radius(nested, said):
+    """Each iteration would be disturbed in another way; the level that iterates is named."""
+    first, second = (
+        StateSpace(A=[[-1.0]], B=[[1.0]], C=[[1.0]], x0=[1.0], inputs=["u"], outputs=["y"]) for _ in range(2)
+    )
+    scenario = Scenario({"a": first, "b": second}, {"a.u": "b.y", "b.u": "a.y"})
+    level = Composite(scenario, "0.1 s", Iterate(tolerance=None, at_most=3))
+    whole = Composite(Scenario({"inner": level}), "0.1 s") if nested else level
+    with pytest.raises(ScenarioError) as caught:
+        structured_radius(read_linear(whole), "inner.a" if nested else "a")
+    assert caught.value.faults[0].what.startswith(f"{said} made again a fixed number of times")
