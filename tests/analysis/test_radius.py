@@ -15,6 +15,7 @@ from hocket.analysis.linearisation import linearise
 from hocket.analysis.stability import spectral_radius
 from hocket.analysis.stability_radius import (
     StabilityRadius,
+    _cover_circle,
     radius_per_simulator,
     stability_radius,
     structured_radius,
@@ -493,3 +494,17 @@ def test_a_fixed_number_of_iterations_has_no_radius(nested, said):
     with pytest.raises(ScenarioError) as caught:
         structured_radius(read_linear(whole), "inner.a" if nested else "a")
     assert caught.value.faults[0].what.startswith(f"{said} made again a fixed number of times")
+
+
+@pytest.mark.parametrize("angle", [0.4, 1.0, 1.6, 2.2, 2.8])
+@pytest.mark.parametrize("share", [0.7, 0.85, 1.01])
+def test_a_certificate_covers_the_whole_circle(angle, share):
+    """One block: mu is the gain, and that of r times a rotation by a peaks at a, with 1 / (1 - r)."""
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    transfer, top = Transfer.resolvent(0.9 * turn), 10.0
+    assert transfer.gains(np.zeros(1))[0] < 0.7 * top  # the level is crossed elsewhere
+    scaling = identity_scaling([UncertainBlock("it", 2, 2, 1, 1.0)])
+    found = _cover_circle(transfer, share * top, scaling)
+    assert found is not None
+    assert found >= top
+    assert found <= 1.02 * top
