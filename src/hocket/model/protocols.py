@@ -23,6 +23,7 @@ from hocket.model.simulator_protocols import (
     Capabilities,
     EarlyReturnSimulator,
     EndingSimulator,
+    EventSimulator,
     ImplicitInitialisationSimulator,
     InitialisationSimulator,
     LinearSimulator,
@@ -46,7 +47,8 @@ from hocket.model.simulator_protocols import (
 # fmt: off
 __all__ = [  # noqa: RUF022 - in the order of the story
     # simulators
-    "Array", "Capabilities", "EarlyReturnSimulator", "EndingSimulator", "ImplicitInitialisationSimulator",
+    "Array", "Capabilities", "EarlyReturnSimulator", "EndingSimulator", "EventSimulator",
+    "ImplicitInitialisationSimulator",
     "InitialisationSimulator", "LinearSimulator", "MicroStepSimulator", "NamedSimulator", "NativeSimulator",
     "NotingSimulator", "OutputDerivativeSimulator", "PreferredStepSimulator", "RollbackSimulator",
     "RunEndSimulator", "Simulator", "StoredEnergySimulator", "TextSimulator", "last_micro_step",
