@@ -1,4 +1,4 @@
-"""Ports that are fed and read one by one: both engines agree in every bit, and with plans by whole simulators.
+"""Ports that are fed and read one by one: both engines agree in every bit, also with plans by simulators.
 
 Splitting a feed or a read into its ports moves no value to another time, so a plan that is split everywhere
 gives the numbers of the whole one, whatever the plan.
@@ -110,7 +110,7 @@ def test_a_split_plan_gives_the_bits_of_the_whole_one_on_both_engines(number):
 
 
 def test_the_random_plans_are_split():
-    """At least a third of the scenarios above have a level with several inputs or outputs of one simulator."""
+    """At least a third of the scenarios above have simulators with several inputs and several outputs."""
     found = 0
     for number in range(40):
         tree = plan_tree(split(draw(np.random.default_rng([SEED, number])).composite))
@@ -166,7 +166,9 @@ ITERATED = (
 PLANS = {"mixed": MIXED, "late read": LATE_READ, "iterated": ITERATED}
 
 
-@pytest.mark.parametrize("extrapolation", ["hold", "linear", "quadratic", hocket.Hermite(1), hocket.Nepce(0.6)])
+@pytest.mark.parametrize(
+    "extrapolation", ["hold", "linear", "quadratic", hocket.Hermite(1), hocket.Nepce(0.6)]
+)
 @pytest.mark.parametrize("name", PLANS)
 def test_plans_by_ports_give_the_same_bits(name, extrapolation):
     made = hocket.Composite(pair(), "0.1 s", Written(*PLANS[name]), extrapolation)

@@ -313,9 +313,9 @@ def feedback_drives(body: Body, wiring: Wiring) -> Iterator[Drive]:
         for child in children if isinstance(instruction, Feed | Solve) else ():
             fed = instruction.ports if isinstance(instruction, Feed) else ()
             for port, drive in zip(wiring.models[child].inputs, wiring.drives[child], strict=True):
-                if drive is not None and drive.child >= 0 and (not fed or port.name in fed):
-                    if (drive.child, drive.port) not in read:
-                        yield drive
+                named = not fed or port.name in fed
+                if drive is not None and drive.child >= 0 and named and (drive.child, drive.port) not in read:
+                    yield drive
         for child in children if isinstance(instruction, Read | Solve) else ():
             shown = instruction.ports if isinstance(instruction, Read) else ()
             chosen = number_ports(shown, wiring.models[child].outputs)

@@ -49,7 +49,7 @@ class Post:
     given: dict[tuple[int, int], int] = field(default_factory=dict)
     """Per child and input: the version it was fed with last."""
     due: set[Node] = field(default_factory=set)
-    """The outputs that will have another value when they are evaluated: time passed, or they react to news."""
+    """The outputs that have another value when they are evaluated: time passed, or they react to news."""
 
     @staticmethod
     def from_wiring(wiring: Wiring, homes: Mapping[str, str]) -> Post:
@@ -80,7 +80,7 @@ class Post:
         return dict(self.sent)
 
     def feed(self, child: int, numbers: int = 1, ports: set[int] | None = None) -> None:
-        """Give a child its inputs, or some; what is new is sent before, all that its host uses in one message."""
+        """Give a child its inputs, or some; what is new is sent, all that its host uses in one message."""
         for node, pair in self._from_elsewhere(child, ports):
             if self._is_new(pair, node):
                 self._send(pair, numbers)
@@ -105,7 +105,7 @@ class Post:
         self.due.update((child, port) for port in range(len(self.wiring.models[child].outputs)))
 
     def read(self, child: int, ports: set[int] | None = None) -> None:
-        """Evaluate the outputs of a child, or some: those are new that time passed for, or that react to news."""
+        """Evaluate outputs of a child: those are new that time passed for, or that react to news."""
         every = range(len(self.wiring.models[child].outputs))
         fresh = {(child, port) for port in (every if ports is None else ports)} & self.due
         self.renew(fresh)

@@ -134,9 +134,11 @@ def _accounts(
 
     Where outputs are read twice, only what `stepped` since the first time has something to close.
     """
-    single = isinstance(operation, _native.ReadPortsOperation)
-    children = [operation.child] if single else operation.children
-    ports = operation.ports if single else None
+    children, ports = (
+        ([operation.child], operation.ports)
+        if isinstance(operation, _native.ReadPortsOperation)
+        else (operation.children, None)
+    )
     if stepped is not None:
         stepped |= set(() if isinstance(operation, _native.ReadOperation) else children)
         closing = [child for child in children if child in stepped]
