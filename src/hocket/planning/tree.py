@@ -83,9 +83,11 @@ def build_tree(composite: Composite) -> PlanTree:
 
 def _start_faults(root: PlanTree) -> Iterator[Fault]:
     """Yield what is wrong with a start that somebody wrote; a sound one gives the values of `start_body`."""
+    if not root.plan.start:
+        return
     from hocket.plan.verify.verifier import verify_start
 
-    for fault in verify_start(root.plan.start, root.leaves.wiring) if root.plan.start else ():
+    for fault in verify_start(root.plan.start, root.leaves.wiring):
         yield replace(fault, place=Place(root.path, "orchestrator", detail=fault.where))
 
 

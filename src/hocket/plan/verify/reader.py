@@ -363,7 +363,7 @@ class PlanReader:
     def step(self, child: int, fraction: Fraction) -> None:
         """Move a child on."""
         if self.driven[child] and not self.fed[child]:
-            ports = self.facts.inputs(child)
+            ports = self.facts.inputs(child, but=self.part_fed.get(child, ()))
             listed = ", ".join(f"`{port}`" for port in ports[:4]) or "its texts"
             self.fault("unfed input", self.facts.name(child), ports[0] if ports else "", ports=listed)
         self.fed[child] = False
