@@ -202,16 +202,6 @@ inline bool Level::execute(StepReadOperation& operation) {
     return true;
 }
 
-bool Level::execute(FeedPortsOperation& operation) {
-    if (messages) messages->feed(operation.child, &operation.ports);
-    return fitting_.feed(operation.child, operation.inputs);
-}
-
-bool Level::execute(ReadPortsOperation& operation) {
-    if (messages) messages->read(operation.child, &operation.ports);
-    return stepping_.read(state.slots[operation.child], operation.ports);
-}
-
 bool Level::execute(RecordOperation&) {
     recorder_.add_due(state.reached);
     return true;
@@ -255,6 +245,16 @@ bool Level::execute(TogetherOperation& operation) {
     for (Program& body : operation.bodies)
         if (!run(body)) return false;
     return true;
+}
+
+bool Level::execute(FeedPortsOperation& operation) {
+    if (messages) messages->feed(operation.child, &operation.ports);
+    return fitting_.feed(operation.child, operation.inputs);
+}
+
+bool Level::execute(ReadPortsOperation& operation) {
+    if (messages) messages->read(operation.child, &operation.ports);
+    return stepping_.read(state.slots[operation.child], operation.ports);
 }
 
 // Python is only called on the thread that holds its lock.
