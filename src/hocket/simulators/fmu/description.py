@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -47,7 +46,6 @@ _TYPES = {
     tag: {"Real": "real", "Float64": "real"}.get(tag, tag.lower())
     for tag in ("Real", "Integer", "Boolean", "String", "Enumeration", "Binary", "Clock", *SIZED)
 }
-_NO_ITEMS: Mapping[str, int] = MappingProxyType({})
 _DERIVATIVE = "ContinuousStateDerivative"
 _DECLARED = ("unit", "min", "max", "nominal", "relativeQuantity")
 """What a variable takes from its declared type."""
@@ -349,7 +347,7 @@ class _DescriptionReader:
             for alias in row.children("Alias"):
                 about = alias.get("description") or variable.about
                 name = alias.get("name", "")
-                aliases.append(replace(variable, name=name, about=about, alias_of=variable.name))
+                aliases.append(variable._replace(name=name, about=about, alias_of=variable.name))
         found += aliases
         firsts: dict[str, FmuVariable] = {}
         for variable in found:
@@ -358,41 +356,42 @@ class _DescriptionReader:
 
     def variable(self, row: VariableRow) -> FmuVariable:
         given, name, kind = row.given, row.name, row.kind
-        value_type = _TYPES.get(row.tag) or row.tag.lower()
-        items: Mapping[str, int] = _NO_ITEMS
+        value_type = _TYPES[row.tag]
+        rest: dict[str, Any] = {}
+        """What few variables have."""
         if "declaredType" in given and given["declaredType"] in self.xml.types:
             declared = self.declared_type(given["declaredType"], value_type)
-            given, items = {**declared.attributes, **given}, declared.items
+            given = {**declared.attributes, **given}
+            if declared.items:
+                rest["items"] = declared.items
         start = self.start(row, value_type) if "start" in given or row.inside else None
         real = value_type in FLOATS
-        low = high = nominal = None
         if not _LIMITS.isdisjoint(given) and value_type in _BOUNDED:
-            low = self.value(name, "min", given.get("min"), value_type)
-            high = self.value(name, "max", given.get("max"), value_type)
-            nominal = self.value(name, "nominal", given.get("nominal"), value_type) if real else None
+            rest["minimum"] = self.value(name, "min", given.get("min"), value_type)
+            rest["maximum"] = self.value(name, "max", given.get("max"), value_type)
+            if real:
+                rest["nominal"] = self.value(name, "nominal", given.get("nominal"), value_type)
         initial = kind.initial
         if self.version == "1.0":
             guessed = given.get("fixed") in ("false", "0")
             initial = "calculated" if start is None else "approx" if guessed else "exact"
+            rest["negated"] = given.get("alias") == "negatedAlias"
+        elif self.version == "3.0":
+            if row.inside:
+                rest["dimensions"] = self.dimensions(row)
+            if "clocks" in given:
+                rest["clocks"] = self.clocks(given["clocks"])
+            if given.get("intermediateUpdate") in ("true", "1"):
+                rest["intermediate_update"] = True
+        if "description" in given:
+            rest["about"] = sys.intern(given["description"])
+        if real:
+            if "unit" in given:
+                rest["unit"] = sys.intern(given["unit"])
+            if given.get("relativeQuantity") in ("true", "1"):
+                rest["relative"] = True
         return FmuVariable(
-            name=name,
-            reference=row.reference,
-            type=value_type,
-            causality=kind.causality,
-            variability=kind.variability,
-            initial=initial,
-            start=start,
-            unit=sys.intern(given["unit"]) if real and "unit" in given else "",
-            minimum=low,
-            maximum=high,
-            nominal=nominal,
-            items=items,
-            dimensions=self.dimensions(row) if row.inside else (),
-            about=sys.intern(given["description"]) if "description" in given else "",
-            intermediate_update=given.get("intermediateUpdate") in ("true", "1"),
-            clocks=self.clocks(given["clocks"]) if "clocks" in given and self.version == "3.0" else (),
-            relative=given.get("relativeQuantity") in ("true", "1"),
-            negated=self.version == "1.0" and given.get("alias") == "negatedAlias",
+            name, row.reference, value_type, kind.causality, kind.variability, initial, start, **rest
         )
 
     def declared_type(self, name: str, value_type: str) -> _Declared:
