@@ -280,5 +280,5 @@ def test_a_search_ends_when_its_time_is_up():
     assert "the time of 0.01 s is up: 25 of 432 couplings were judged" in said.stderr
     assert "+step" in said.stdout
     short = ("--seconds", "0.01", "--workers", "1", "--json", "-")
-    facts = json.loads(good("tune", EXAMPLES / "two_masses.toml", *short))
+    facts = json.loads(invoked("tune", str(EXAMPLES / "two_masses.toml"), *short).stdout)
     assert (facts["judged"], facts["couplings"], facts["ended_by"]) == (25, 432, "time")
