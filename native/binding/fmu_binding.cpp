@@ -113,10 +113,11 @@ void bind_setup(nb::module_& module) {
 }
 
 std::shared_ptr<Fmu> load(int version, const std::string& library, const std::string& prefix, Setup setup,
-                          std::string file) {
+                          std::string file, std::string crash_file) {
     setup.file = std::move(file);
+    setup.crash_file = std::move(crash_file);
     guard_process();
-    const Callee loading(setup.name.c_str(), setup.file.c_str());
+    const Callee loading(setup.name.c_str(), setup.file.c_str(), setup.crash_file.c_str());
     ForeignCallScope scope("dlopen", setup.name.c_str());
     auto loaded = Library::load(library, prefix);
     if (version == 1) return make_fmu1(std::move(loaded), setup);
@@ -214,6 +215,23 @@ void bind_fmus(nb::module_& module) {
              })
         .def("restore", [](Fmu& self, Saved& saved) { return self.restore(saved); })
         .def("refuse_saving", &Fmu::refuse_saving)
+        // None: nothing speaks against its state
+        .def("doubts_saving",
+             [](Fmu& self) -> std::optional<std::tuple<std::vector<double>, double, bool>> {
+                 const auto doubt = self.doubts_saving();
+                 if (!doubt) return std::nullopt;
+                 return std::tuple(doubt->inputs, doubt->step, doubt->behind);
+             })
+        .def("trust_saving", &Fmu::trust_saving)
+        // None: it has not made them yet; else time and step, outputs, inputs
+        .def_prop_ro(
+            "first_rows",
+            [](const Fmu& self) -> std::optional<std::tuple<double, double, std::vector<std::vector<double>>,
+                                                            std::vector<std::vector<double>>>> {
+                const Fmu::FirstRows* rows = self.first_rows();
+                if (!rows) return std::nullopt;
+                return std::tuple(rows->t, rows->h, rows->y, rows->u);
+            })
         .def("text",
              [](Fmu& self, int port) -> nb::object {
                  std::string value;
@@ -239,7 +257,8 @@ void bind_fmus(nb::module_& module) {
         .def_prop_rw(
             "name", [](const Fmu& self) { return self.setup.name; },
             [](Fmu& self, std::string name) { self.setup.name = std::move(name); });
-    module.def("fmu", &load, nb::kw_only(), "version"_a, "library"_a, "prefix"_a, "setup"_a, "file"_a);
+    module.def("fmu", &load, nb::kw_only(), "version"_a, "library"_a, "prefix"_a, "setup"_a, "file"_a,
+               "crash_file"_a);
     module.def("take_log", [] {
         nb::list messages;
         for (const Message& m : take_log()) {

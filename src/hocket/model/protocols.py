@@ -174,12 +174,13 @@ class NamedSimulator(Simulator, Protocol):
 class NotingSimulator(Simulator, Protocol):
     """A simulator that may find out, while it runs, what its user should know.
 
-    The engine asks after a run; the notes stand with those of the plan, each with the path of the model.
-    Where it is missing there are none.
+    The engine asks between steps, now and then, and after a run; the notes stand with those of the plan, each
+    with the path of the model. What makes its numbers worthless is raised as a SimulatorError, which ends the
+    run. Where it is missing there are no notes.
     """
 
     def notes(self) -> Sequence[str]:
-        """Return sentences of which the simulator is the subject, `it`."""
+        """Return sentences of which the simulator is the subject, `it`: all so far."""
 
 
 class EarlyReturnSimulator(Simulator, Protocol):

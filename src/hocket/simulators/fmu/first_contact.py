@@ -21,6 +21,7 @@ import numpy as np
 
 from hocket.errors import HocketError, SimulatorError
 from hocket.model.protocols import Array
+from hocket.simulators.fmu.archive import cache_folder
 from hocket.simulators.fmu.findings import SAVING, content_hash, keep_findings, read_findings
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ STEPS = 3
 """Steps of a trial."""
 STEP = 1e-3
 """Seconds of a step, where the FMU says nothing of its own."""
+_WORDS = 500
+"""Characters of what is written down when it ends a process."""
 
 _known: dict[tuple[str, str], str] = {}
 _freezes: dict[tuple[str, str], str] = {}
@@ -41,6 +44,27 @@ _lock = threading.RLock()
 def is_wanted() -> bool:
     """Return whether FMUs are tried at all."""
     return os.environ.get(SWITCH, "1").lower() not in ("0", "no", "off", "false")
+
+
+def crash_file(model: Fmu) -> str:
+    """Return the file in which it is written down that the FMU has ended a process it ran in; "": nowhere."""
+    if not is_wanted():
+        return ""
+    try:
+        digest, kind = _key(model)
+        return str(cache_folder("findings") / f"{digest}-{kind.replace(' ', '-')}.crash")
+    except (HocketError, OSError):  # without a binary it does not run anywhere
+        return ""
+
+
+def recorded_crash(model: Fmu) -> str:
+    """Return how the FMU has ended a process it ran in, after its trial; empty: it did not."""
+    path = crash_file(model)
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(_WORDS).replace("\n", " ").strip() or "a crash"
+    except OSError:
+        return ""
 
 
 def recorded_end(model: Fmu) -> str:
@@ -90,10 +114,10 @@ def find_freeze(model: Fmu) -> str:
             kept = read_findings(model, SAVING)
             found = kept.get(key[1])
             if not isinstance(found, str):
-                found = _compare_saving(model)
-                if found is not None:
+                judged, found = _compare_saving(model)
+                if judged is not None:
                     keep_findings(model, SAVING, {**kept, key[1]: found})
-            _freezes[key] = found or ""
+            _freezes[key] = found
         return _freezes[key]
 
 
@@ -104,35 +128,62 @@ def forget_freeze(model: Fmu) -> None:
         keep_findings(model, SAVING, {**read_findings(model, SAVING), model.interface_kind: ""})
 
 
-def _compare_saving(model: Fmu) -> str | None:
-    """Return which output stands still after a save, and not without one; None: it reported an error."""
+def confirm_freeze(model: Fmu, inputs: Sequence[float], step: float, behind: bool) -> tuple[bool | None, str]:
+    """Try whether a saved state stops the FMU, under inputs and with a step of a run; keep what is found.
+
+    Return whether that could be judged (None: the trial failed), and how it stands still; empty: it does not.
+    What stands still only `behind` a state that may still be restored can roll back where nothing is behind.
+    """
+    with _lock:
+        judged, found = _compare_saving(model, inputs if np.isfinite(inputs).all() else None, step, behind)
+        if judged and not behind:
+            _freezes[_key(model)] = found
+            with suppress(HocketError, OSError):
+                keep_findings(model, SAVING, {**read_findings(model, SAVING), model.interface_kind: found})
+        return judged, found
+
+
+def _compare_saving(
+    model: Fmu, inputs: Sequence[float] | None = None, step: float | None = None, behind: bool = False
+) -> tuple[bool | None, str]:
+    """Return whether anything moves in a trial, and which output stands still after a save, but not without.
+
+    None: the FMU reported an error, or there is no process for a trial. The first step from a state is not
+    `behind` it.
+    """
     from hocket.simulators.fmu.isolated import open_quietly
     from hocket.simulators.fmu.probe.driver import describe_freeze, input_values
 
+    if os.name != "posix":
+        return None, ""
+    given = [] if inputs is None else [tuple(map(float, inputs))]
     simulator = open_quietly(model)
     try:
-        for u in dict.fromkeys(input_values(model)):
-            free = _make_steps(simulator, model, u)
+        for u in dict.fromkeys((*given, *input_values(model))):
+            free = _make_steps(simulator, model, u, step)
             if np.array_equal(free[1:], free[:-1]):
                 continue  # at rest: the next inputs may move it
-            saved = _make_steps(simulator, model, u, saving=True)
-            found = describe_freeze(model, free, saved)
-            return found if found and np.array_equal(free, _make_steps(simulator, model, u)) else ""
+            saved = _make_steps(simulator, model, u, step, saving=True)
+            found = describe_freeze(model, free[behind:], saved[behind:])
+            repeats = np.array_equal(free, _make_steps(simulator, model, u, step))
+            return True, found if found and repeats else ""
     except SimulatorError:  # the run meets it, if it saves at all
-        return None
+        return None, ""
     finally:
         with suppress(SimulatorError):
             simulator.close()
-    return ""
+    return False, ""
 
 
 def note(model: Fmu) -> str:
     """Return what a user is told of an FMU that stays isolated; empty: it does not for this reason."""
-    if model.isolate is not None or model.interface_used.only_once or not recorded_end(model):
+    if model.isolate is not None or model.interface_used.only_once:
         return ""
-    return (
-        f"in its first contact {recorded_end(model)}; it runs in a process of its own (isolate=False: here)"
-    )
+    end, crash = recorded_end(model), recorded_crash(model)
+    if not (end or crash):
+        return ""
+    when = f"in its first contact {end}" if end else f"in an earlier run it ended Python: {crash}"
+    return f"{when}; it runs in a process of its own (isolate=False: here)"
 
 
 def _key(model: Fmu) -> tuple[str, str]:
@@ -155,11 +206,15 @@ def _try_out(model: Fmu) -> str | None:
 
 
 def _make_steps(
-    simulator: Any, model: Fmu, inputs: Sequence[float] | None = None, saving: bool = False
+    simulator: Any,
+    model: Fmu,
+    inputs: Sequence[float] | None = None,
+    step: float | None = None,
+    saving: bool = False,
 ) -> Array:
     """Start it and make steps, from a state that is saved or not; return the outputs before and after."""
     t = model.description.start or 0.0
-    h = model.interface_used.fixed_step or model.description.step or STEP
+    h = step or model.interface_used.fixed_step or model.description.step or STEP
     u = np.array([[port.start or 0.0 for port in model.inputs] if inputs is None else inputs])
     simulator.start(t)
     simulator.output(t, u)

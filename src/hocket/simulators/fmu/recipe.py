@@ -234,7 +234,15 @@ class Fmu(Recipe):
     def is_isolated(self) -> bool:
         if self.isolate is not None:
             return self.isolate
-        return self.interface_used.only_once or bool(_first_contact().recorded_end(self))
+        contact = _first_contact()
+        return self.interface_used.only_once or bool(
+            contact.recorded_end(self) or contact.recorded_crash(self)
+        )
+
+    @property
+    def crash_file(self) -> str:
+        """Where it is written down if it ends the process it runs in; empty: nowhere."""
+        return str(_first_contact().crash_file(self))
 
     @cached_property
     def binary(self) -> Path:
