@@ -29,8 +29,8 @@ struct TextVariable {
 
 void make_setup(Setup* self, std::string name, std::string token, std::string resources, bool logging,
                 bool events, bool feeds_through, bool variable, bool interpolates, int inputs, int outputs,
-                std::vector<Group> set, std::vector<Group> get, std::vector<int> continuous,
-                std::vector<int> discrete, std::vector<fmi::Reference> time,
+                std::vector<Group> set, std::vector<Group> get, std::vector<Group> sloped,
+                std::vector<int> continuous, std::vector<int> discrete, std::vector<fmi::Reference> time,
                 const std::vector<TextVariable>& texts_in, const std::vector<TextVariable>& texts_out,
                 std::shared_ptr<ExchangeSetup> exchange) {
     Setup& setup = *new (self) Setup;
@@ -46,6 +46,7 @@ void make_setup(Setup* self, std::string name, std::string token, std::string re
     setup.outputs = outputs;
     setup.set = std::move(set);
     setup.get = std::move(get);
+    setup.sloped = std::move(sloped);
     setup.continuous = std::move(continuous);
     setup.discrete = std::move(discrete);
     setup.time = std::move(time);
@@ -71,10 +72,11 @@ void bind_setup(nb::module_& module) {
     nb::class_<Group>(module, "VariableGroup")
         .def(
             "__init__",
-            [](Group* self, int type, std::vector<fmi::Reference> references, std::vector<int> places) {
-                new (self) Group{static_cast<Type>(type), std::move(references), std::move(places)};
+            [](Group* self, int type, std::vector<fmi::Reference> references, std::vector<int> places,
+               bool negated) {
+                new (self) Group{static_cast<Type>(type), std::move(references), std::move(places), negated};
             },
-            nb::kw_only(), "type"_a, "references"_a, "places"_a)
+            nb::kw_only(), "type"_a, "references"_a, "places"_a, "negated"_a = false)
         .def_prop_ro("type", [](const Group& self) { return static_cast<int>(self.type); })
         .def_ro("references", &Group::references)
         .def_ro("places", &Group::places);
@@ -90,7 +92,7 @@ void bind_setup(nb::module_& module) {
     nb::class_<Setup>(module, "FmuSetup")
         .def("__init__", &make_setup, nb::kw_only(), "name"_a, "token"_a, "resources"_a, "logging"_a,
              "events"_a, "feeds_through"_a, "variable"_a, "interpolates"_a, "inputs"_a, "outputs"_a, "set"_a,
-             "get"_a, "continuous"_a, "discrete"_a, "time"_a, "texts_in"_a, "texts_out"_a,
+             "get"_a, "sloped"_a, "continuous"_a, "discrete"_a, "time"_a, "texts_in"_a, "texts_out"_a,
              "exchange"_a.none())
         .def_ro("name", &Setup::name)
         .def_ro("token", &Setup::token)

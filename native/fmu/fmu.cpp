@@ -14,7 +14,7 @@ namespace {
 // Whether all values are reals, set or got by one call in the order of the ports.
 bool straight(const std::vector<Group>& groups, int count) {
     if (count == 0) return groups.empty();
-    if (groups.size() != 1 || groups[0].type != Type::real) return false;
+    if (groups.size() != 1 || groups[0].type != Type::real || groups[0].negated) return false;
     const auto& places = groups[0].places;
     if (static_cast<int>(places.size()) != count) return false;
     for (int k = 0; k < count; ++k)
@@ -406,10 +406,11 @@ bool Fmu::output(std::int64_t tick, const double* u, double* y) {
 
 bool Fmu::slope(std::int64_t tick, const double*, double* dy) {
     if (!ready()) return report_failure(Call::slope, tick);
-    for (const Group& group : setup.get) {
+    std::fill(dy, dy + setup.outputs, 0.0);
+    for (const Group& group : setup.sloped) {
         room_.resize(group.places.size());
         if (!get_slopes(group, room_.data())) return report_failure(Call::slope, tick);
-        for (std::size_t k = 0; k < room_.size(); ++k) dy[group.places[k]] = room_[k];
+        for (std::size_t k = 0; k < room_.size(); ++k) dy[group.places[k]] = group.turn(room_[k]);
     }
     return true;
 }

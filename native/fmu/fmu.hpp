@@ -37,6 +37,11 @@ struct Group {
     Type type = Type::real;
     std::vector<fmi::Reference> references;
     std::vector<int> places;  // per value: the number of its port
+    bool negated = false;     // FMI 1: the ports have the opposite sign, and the opposite truth
+
+    double turn(double value) const {
+        return !negated ? value : type == Type::boolean ? 1.0 - value : -value;
+    }
 };
 
 constexpr double never = std::numeric_limits<double>::infinity();
@@ -55,6 +60,7 @@ struct Setup {
     bool interpolates = false;   // FMI 1, 2: input derivatives are accepted
     int inputs = 0, outputs = 0;
     std::vector<Group> set, get;
+    std::vector<Group> sloped;         // of those that are got, what has derivatives
     std::vector<int> continuous;       // inputs that may be set while it steps (FMI 3)
     std::vector<int> discrete;         // inputs that may change at events only
     std::vector<fmi::Reference> time;  // the independent variable, where there is one

@@ -641,7 +641,9 @@ class Fmu(Simulator):
 class VariableGroup:
     """Variables of one type that are set or read in one call; `places`: per value the number of its port."""
 
-    def __init__(self, *, type: int, references: Sequence[int], places: Sequence[int]) -> None: ...
+    def __init__(
+        self, *, type: int, references: Sequence[int], places: Sequence[int], negated: bool = False
+    ) -> None: ...
     @property
     def type(self) -> int: ...
     @property
@@ -696,6 +698,7 @@ class FmuSetup:
         outputs: int,
         set: Sequence[VariableGroup],
         get: Sequence[VariableGroup],
+        sloped: Sequence[VariableGroup],
         continuous: Sequence[int],
         discrete: Sequence[int],
         time: Sequence[int],

@@ -190,8 +190,8 @@ SETTLED = 1e-9
 SETTLING = 100
 
 
-def initialise(root: Level, t: float, stop: float | None = None) -> None:
-    """Start every simulator of the tree at t and make all levels consistent.
+def initialise(root: Level, t: float, stop: float | None = None) -> list[str]:
+    """Start every simulator of the tree at t and make all levels consistent; return what is not.
 
     `stop` is when the run will end, for simulators with a `stop_time`.
     """
@@ -206,7 +206,7 @@ def initialise(root: Level, t: float, stop: float | None = None) -> None:
             simulator.start(t)
     apart = distributed_level(design)
     traffic = start_post(design, apart) if apart else None
-    y = consistent_outputs(leaves, simulators, t, root.starts, traffic)
+    y, notes = consistent_outputs(leaves, simulators, t, root.starts, traffic)
     for level in levels.values():
         level.memory.clear()
         level.ticks = [0] * len(level.children)
@@ -233,6 +233,7 @@ def initialise(root: Level, t: float, stop: float | None = None) -> None:
     if apart and traffic:
         traffic.flush()
         levels[apart.path].traffic = level_post(levels[apart.path], traffic)
+    return notes
 
 
 def levels_of(level: Level) -> list[Level]:
@@ -258,12 +259,18 @@ def consistent_outputs(
     t: float,
     starts: tuple[float, ...],
     post: Post | None = None,
-) -> list[Array]:
-    """Return the outputs y of all leaves with y = g(x0, L y); loops are solved."""
+) -> tuple[list[Array], list[str]]:
+    """Return the outputs y of all leaves with y = g(x0, L y); loops are solved.
+
+    And notes of those that are initialised once, and were so with other inputs.
+    """
     wiring = leaves.wiring
     by_name = sorted(range(len(simulators)), key=wiring.names.__getitem__)
     y = [np.zeros(len(model.outputs)) for model in wiring.models]
+    once = [model.capabilities.initial_inputs == "once" for model in wiring.models]
     known: set[int] = set()
+    initialised: dict[int, Array] = {}
+    """Per leaf that is initialised once: with which inputs."""
 
     def inputs_of(leaf: int) -> Array:
         u = np.zeros((1, len(wiring.models[leaf].inputs)))
@@ -286,12 +293,13 @@ def consistent_outputs(
         if post is not None:
             post.read(leaf)
         known.add(leaf)
+        if once[leaf]:
+            initialised.setdefault(leaf, u.copy())
         with blame(wiring.names[leaf], "output", t):
             y[leaf] = output_array(simulators[leaf].output(t, u), len(wiring.models[leaf].outputs))
 
     graph = Feedthrough(wiring, at_start=True)
     rounds = graph.rounds()
-    once = [model.capabilities.initial_inputs == "once" for model in wiring.models]
     for leaf in sorted(graph.first_reads, key=lambda leaf: (once[leaf], wiring.names[leaf])):
         read_leaf(leaf)
 
@@ -365,7 +373,14 @@ def consistent_outputs(
         for port, value in enumerate(outputs):
             if not np.isfinite(value):
                 raise not_finite(name, model, port, float(value), t)
-    return y
+    notes = [
+        f"`{wiring.names[leaf]}` is initialised once, before what drives it around a cycle: "
+        f"`{wiring.models[leaf].inputs[number].name}` is {used:g} there, its start value, and {now:g} afterwards"
+        for leaf, u in sorted(initialised.items())
+        for number, (used, now) in enumerate(zip(u[0], inputs_of(leaf)[0], strict=True))
+        if abs(used - now) > SETTLED * max(1.0, abs(now))
+    ]
+    return y, notes
 
 
 def _store_past(level: Level, curves: dict[tuple[str, int], list[list[Any]]]) -> None:

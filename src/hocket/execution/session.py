@@ -187,7 +187,7 @@ class Execution:
         self.guard.set_facts(*self.output.crash_facts())
         with self._time_phase("start"), pause_collector(), _take_turns(job.design):
             self.level = open_level(job.design, job.clock)
-            initialise(self.level, job.clock.time(0), job.stop)
+            start_notes = initialise(self.level, job.clock.time(0), job.stop)
             self.recorded = bind_tables(self.level, job.choices)
             keep_start_rows(self.recorded)
             self.drift = ConstraintDrift(self.recorded)
@@ -199,7 +199,7 @@ class Execution:
             else:
                 self.engine = NativeEngine(self.level, self.recorded, threads)
         plan_notes = job.design.plan.all_notes()
-        self.notes = merge_notes([*job.experiment.notes, *plan_notes, *_fmu_notes(job.design)])
+        self.notes = merge_notes([*job.experiment.notes, *plan_notes, *start_notes, *_fmu_notes(job.design)])
         tables = [entry.table for entry in self.recorded]
         self.recorder.open(tables)
         self.output.begin(

@@ -40,6 +40,8 @@ class Capabilities:
     """The highest power of time in an input that is honoured; None: any."""
     slopes: bool = False
     """slope(t, u) gives the time derivatives of the outputs."""
+    slopeless: tuple[str, ...] = ()
+    """With `slopes`: outputs it gives none of, such as what is merely observed or not a real; 0 there."""
     micro: bool = False
     """It reports its micro steps to `micro(t, y)`, where that attribute is set."""
     order: int | None = None
@@ -53,6 +55,11 @@ class Capabilities:
     settle, until `ready()`; on those of the first `output()`, once."""
     resumes: bool = False
     """After a step that ended early it stands there and goes on: without a partner nothing is rolled back."""
+
+    @property
+    def all_slopes(self) -> bool:
+        """Whether the derivatives of all outputs are given."""
+        return self.slopes and not self.slopeless
 
 
 class Simulator(Protocol):

@@ -333,6 +333,7 @@ def driver_setup(model: Fmu, name: str) -> _native.FmuSetup:
         outputs=len(model.outputs),
         set=_encode_groups(model, faces.input_ranges),
         get=_encode_groups(model, faces.output_ranges),
+        sloped=_encode_groups(model, faces.sloped_ranges),
         continuous=followed,
         discrete=[n for variable, places in faces.input_ranges if not variable.moves for n in places],
         time=[
@@ -355,7 +356,12 @@ def _resources(model: Fmu) -> str:
 
 def _encode_groups(model: Fmu, ranges: VariableRanges) -> list[_native.VariableGroup]:
     return [
-        _native.VariableGroup(type=_CODES[group.type], references=group.references, places=group.places)
+        _native.VariableGroup(
+            type=_CODES[group.type],
+            references=group.references,
+            places=group.places,
+            negated=group.negated,
+        )
         for group in group_calls(model.description, ranges)
     ]
 
