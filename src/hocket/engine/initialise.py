@@ -375,9 +375,9 @@ def consistent_outputs(
                 raise not_finite(name, model, port, float(value), t)
     notes = [
         f"`{wiring.names[leaf]}` is initialised once, before what drives it around a cycle: "
-        f"`{wiring.models[leaf].inputs[number].name}` is {used:g} there, its start value, and {now:g} afterwards"
+        f"`{port.name}` is {used:g} there, its start value, and {now:g} afterwards"
         for leaf, u in sorted(initialised.items())
-        for number, (used, now) in enumerate(zip(u[0], inputs_of(leaf)[0], strict=True))
+        for port, used, now in zip(wiring.models[leaf].inputs, u[0], inputs_of(leaf)[0], strict=True)
         if abs(used - now) > SETTLED * max(1.0, abs(now))
     ]
     return y, notes
