@@ -24,7 +24,7 @@ void make_exchange_setup(ExchangeSetup* self, int states, int indicators, bool c
                          double atol) {
     Method method{std::move(a), std::move(b), std::move(c), multistep, longest, atol};
     std::vector<Doubted> outputs;
-    for (const auto& [output, inputs] : doubted) outputs.push_back({output, inputs});
+    for (const auto& [output, inputs] : doubted) outputs.push_back({output, inputs, false});
     new (self) ExchangeSetup{states,           indicators,        completed_step,
                              all_move,         std::move(moving), std::move(outputs),
                              std::move(method)};

@@ -296,8 +296,10 @@ bool Exchange::accept(double s, const double* x, bool& event) {
     if (looks && !know_outputs()) return false;
     if (!stand(s, x_.data())) return false;
     if (!looks && !setup_.completed_step && !at_steps_) return true;
-    ahead_.resize(fmu_.setup.outputs);
-    if (looks && (!turn_to(Read::outputs) || !read_fresh(ahead_.data()))) return false;
+    if (looks) {
+        ahead_.resize(fmu_.setup.outputs);
+        if (!turn_to(Read::outputs) || !read_fresh(ahead_.data())) return false;
+    }
     bool terminates = false;
     if (!complete(event, terminates)) return false;
     if (terminates && setup_.completed_step) fmu_.set_ended(true);
@@ -356,15 +358,13 @@ void Exchange::leave() { settled_ = fmu_.known_; }
 // outputs
 
 bool Exchange::evaluate(const double* u, double* y) {
-    bool moved = false, tries = false;
+    bool moved = false;
     if (fmu_.setup.feeds_through) {
         moved = !std::equal(fmu_.known_.begin(), fmu_.known_.end(), u);
         if (moved && !doubted_.empty() && !know_outputs()) return false;
-        const auto reacts = [&](const Doubted& one) {
-            return std::any_of(one.inputs.begin(), one.inputs.end(),
-                               [&](int j) { return fmu_.known_[j] != u[j]; });
-        };
-        tries = moved && trials_ > 0 && std::any_of(doubted_.begin(), doubted_.end(), reacts);
+        for (Doubted& one : doubted_)
+            one.reacts = std::any_of(one.inputs.begin(), one.inputs.end(),
+                                     [&](int j) { return fmu_.known_[j] != u[j]; });
         if (!put_inputs(u)) return false;
         // the others take effect at an event
         if (!std::equal(fmu_.known_.begin(), fmu_.known_.end(), u) && !jump(u)) return false;
@@ -373,10 +373,11 @@ bool Exchange::evaluate(const double* u, double* y) {
     if (!put_states(x_.data()) || !turn_to(Read::outputs)) return false;
     if (moved && at_steps_) return complete_here(y);
     if (!read_fresh(y)) return false;
-    if (!tries || !outputs_known_) return true;
-    ahead_.assign(y, y + fmu_.setup.outputs);
+    if (!moved || doubted_.empty() || !outputs_known_) return true;
     std::erase_if(doubted_, [&](const Doubted& one) { return y[one.output] != completed_[one.output]; });
-    if (doubted_.empty()) return true;
+    const auto reacts = [](const Doubted& one) { return one.reacts; };
+    if (trials_ == 0 || std::none_of(doubted_.begin(), doubted_.end(), reacts)) return true;
+    ahead_.assign(y, y + fmu_.setup.outputs);
     --trials_;
     if (!complete_here(y)) return false;
     std::copy(y, y + fmu_.setup.outputs, completed_.begin());

@@ -24,6 +24,7 @@ struct Method {
 struct Doubted {
     int output = 0;
     std::vector<int> inputs;
+    bool reacts = false;  // one of them has moved just now
 };
 
 struct ExchangeSetup {
