@@ -33,6 +33,10 @@ STEPS = 3
 """Steps of a trial."""
 STEP = 1e-3
 """Seconds of a step, where the FMU says nothing of its own."""
+SHORTER = 1000
+"""How much shorter a step is that tells jumps from what is fast."""
+LATE = "late outputs"
+"""The topic of outputs that are computed from the first step on."""
 _WORDS = 500
 """Characters of what is written down when it ends a process."""
 
@@ -173,6 +177,56 @@ def _compare_saving(
         with suppress(SimulatorError):
             simulator.close()
     return False, ""
+
+
+def find_late_outputs(
+    model: Fmu, t: float, h: float, u: Sequence[float], jumps: dict[int, float]
+) -> list[str]:
+    """Return the outputs that are not computed before the first step, of those that jump there, so far each.
+
+    Tried in a process of its own, under the inputs u, if that was not tried before.
+    """
+    names = [model.outputs[number].name for number in jumps]
+    try:
+        key = _key(model)
+        with _lock:
+            kept = read_findings(model, LATE)
+            known = kept.get(key[1])
+            known = dict(known) if isinstance(known, dict) else {}
+            if not known.keys() >= set(names):
+                found = _try_short_step(model, t, h, u, jumps)
+                known |= {name: name in found for name in names}
+                keep_findings(model, LATE, {**kept, key[1]: known})
+            return [name for name in names if known[name]]
+    except (HocketError, OSError):
+        return []
+
+
+def _try_short_step(model: Fmu, t: float, h: float, u: Sequence[float], jumps: dict[int, float]) -> set[str]:
+    """Return which outputs make their jump in a step however short.
+
+    Without steps of any length the same step is made under inputs that stay: what jumps again is believed.
+    """
+    from hocket.simulators.fmu.isolated import open_quietly
+
+    if os.name != "posix":
+        return set()
+    step = h / SHORTER if model.capabilities.variable_step else h
+    inputs = np.array([u], dtype=float)
+    simulator = open_quietly(model)
+    try:
+        simulator.start(t)
+        simulator.output(t, inputs)
+        simulator.ready()
+        before = np.array(simulator.output(t, inputs))
+        simulator.step(t, step, inputs)
+        after = np.array(simulator.output(t + step, inputs))
+    except SimulatorError:
+        return set()
+    finally:
+        with suppress(SimulatorError):
+            simulator.close()
+    return {model.outputs[n].name for n, far in jumps.items() if abs(after[n] - before[n]) > 0.5 * far}
 
 
 def note(model: Fmu) -> str:

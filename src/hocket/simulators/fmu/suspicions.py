@@ -6,15 +6,13 @@ Out: the same as a fact, or nothing; kept by the hash of the FMU's content
 
 from __future__ import annotations
 
-import os
-import threading
+import importlib
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from hocket.errors import HocketError, SimulatorError, list_names
+from hocket.errors import SimulatorError, list_names
 
 if TYPE_CHECKING:
     from hocket.simulators.fmu.recipe import Fmu
@@ -25,15 +23,8 @@ FirstRows: TypeAlias = tuple[float, float, Sequence[Sequence[float]], Sequence[S
 Doubt: TypeAlias = tuple[Sequence[float], float, bool]
 """Inputs and step of an FMU that stands still; whether only behind a state that may still be restored."""
 
-LATE = "late outputs"
-"""The topic of outputs that are computed from the first step on."""
 _JUMPS, _FAR = 20.0, 1000.0
 """How much more a suspect moves in its first step than in the next; where no shorter step can be tried."""
-_SHORTER = 1000
-"""A step of the trial, as a part of that of the run."""
-
-_late: dict[tuple[str, str, str], bool] = {}
-_lock = threading.RLock()
 
 
 class Suspect(Protocol):
@@ -57,9 +48,7 @@ class Suspicions:
 
     def judge_saving(self, doubt: Doubt) -> None:
         """Raise SimulatorError if it stands still because its state was saved."""
-        from hocket.simulators.fmu.first_contact import confirm_freeze  # here: few need it
-
-        judged, freeze = confirm_freeze(self.model, *doubt)
+        judged, freeze = _first_contact().confirm_freeze(self.model, *doubt)
         if freeze:
             raise SimulatorError(freeze, hint=_OTHERWISE)
         if judged is None:
@@ -72,11 +61,12 @@ class Suspicions:
     def judge_start(self, rows: FirstRows) -> None:
         """Note the outputs that it computes from its first step on."""
         self.start_judged = True
-        late = late_outputs(self.model, rows)
+        t, h, y, u = rows
+        jumps = {n: abs(y[1][n] - y[0][n]) for n in _jumping_outputs(self.model, rows)}
+        late = _first_contact().find_late_outputs(self.model, t, h, u[0], jumps) if jumps else ()
         if not late:
             return
         names = [port.name for port in self.model.outputs]
-        _, _, y, _ = rows
         shown = [
             f"`{name}` is {y[0][n]:.9g} and then {y[1][n]:.9g}"
             for n, name in enumerate(names)
@@ -86,6 +76,10 @@ class Suspicions:
             "it computes outputs from its first step on: the first row, and what it drives in the first "
             f"step, does not have them ({list_names(shown, 4, quote='')})"
         )
+
+
+def _first_contact() -> Any:
+    return importlib.import_module("hocket.simulators.fmu.first_contact")  # here: few need it
 
 
 def look_into(simulator: Suspect, suspicions: Suspicions) -> list[str]:
@@ -106,30 +100,6 @@ _OTHERWISE = (
     "let it be started again instead: `Replay(fmu)`, or `replay = true` in a file; or take an algorithm that "
     "does not roll back"
 )
-
-
-def late_outputs(model: Fmu, rows: FirstRows) -> list[str]:
-    """Return the outputs that are not computed before the first step."""
-    suspected = _jumping_outputs(model, rows)
-    if not suspected:
-        return []
-    from hocket.simulators.fmu.findings import content_hash, keep_findings, read_findings  # here: few need it
-
-    names = [model.outputs[number].name for number in suspected]
-    try:
-        key = content_hash(model), model.interface_kind
-        with _lock:
-            kept = read_findings(model, LATE).get(model.interface_kind)
-            for name, verdict in kept.items() if isinstance(kept, dict) else ():
-                _late.setdefault((*key, str(name)), bool(verdict))
-            if any((*key, name) not in _late for name in names):
-                found = _try_short_step(model, rows, suspected)
-                _late.update({(*key, name): name in found for name in names})
-                known = {name: verdict for (*one, name), verdict in _late.items() if tuple(one) == key}
-                keep_findings(model, LATE, {**read_findings(model, LATE), model.interface_kind: known})
-            return [name for name in names if _late[*key, name]]
-    except (HocketError, OSError):
-        return []
 
 
 def _jumping_outputs(model: Fmu, rows: FirstRows) -> list[int]:
@@ -155,32 +125,3 @@ def _jumping_outputs(model: Fmu, rows: FirstRows) -> list[int]:
         if variable.moves and not exact:
             found += [n for n in places if jumps[n] and y[0, n] in (0.0, begins)]
     return found
-
-
-def _try_short_step(model: Fmu, rows: FirstRows, suspected: list[int]) -> set[str]:
-    """Return which of the suspected outputs make their jump in a step however short.
-
-    Without steps of any length the same step is made under inputs that stay: what jumps again is believed.
-    """
-    from hocket.simulators.fmu.isolated import open_quietly
-
-    if os.name != "posix":
-        return set()
-    t, h, y, u = rows
-    step = h / _SHORTER if model.capabilities.variable_step else h
-    inputs = np.array([u[0]], dtype=float)
-    simulator = open_quietly(model)
-    try:
-        simulator.start(t)
-        simulator.output(t, inputs)
-        simulator.ready()
-        before = np.array(simulator.output(t, inputs))
-        simulator.step(t, step, inputs)
-        after = np.array(simulator.output(t + step, inputs))
-    except SimulatorError:
-        return set()
-    finally:
-        with suppress(SimulatorError):
-            simulator.close()
-    half = {n: 0.5 * abs(y[1][n] - y[0][n]) for n in suspected}
-    return {model.outputs[n].name for n in suspected if abs(after[n] - before[n]) > half[n]}
