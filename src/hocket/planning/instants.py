@@ -99,11 +99,26 @@ def _instant_body(tree: PlanTree) -> Body:
 
 
 def _evaluation_order(wiring: Wiring, graph: Feedthrough) -> list[int]:
-    """Return the children in feedthrough order; of those that do not depend on each other, by name."""
+    """Return the children in feedthrough order, and what emits an event before what it reaches.
+
+    Around a circle of events feedthrough counts alone; of those that do not depend on each other the name.
+    """
     by_name = sorted(range(len(wiring.names)), key=wiring.names.__getitem__)
     place = {child: number for number, child in enumerate(by_name)}
     edges = {(place[source], place[target]) for source, target in graph.reactions}
-    return [by_name[each] for group in strong_components(len(by_name), edges) for each in group]
+    reached = {
+        (place[drive.child], place[child])
+        for child, drives in enumerate(wiring.drives)
+        for port, drive in zip(wiring.models[child].inputs, drives, strict=True)
+        if port.event and drive is not None and drive.child >= 0
+    }
+    followed = [each for group in strong_components(len(by_name), edges) for each in group]
+    rank = {each: number for number, each in enumerate(followed)}
+    return [
+        by_name[each]
+        for group in strong_components(len(by_name), edges | reached)
+        for each in sorted(group, key=rank.__getitem__)
+    ]
 
 
 def loop_faults(tree: PlanTree) -> Iterator[Fault]:

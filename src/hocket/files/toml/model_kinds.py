@@ -37,10 +37,11 @@ from hocket.files.toml.forms import (
     MappingForm,
     WordOrForm,
 )
-from hocket.files.toml.table_kinds import OUTPUTS, PORTS, SHOWN, Field, TableKind, port_text, table_kind
+from hocket.files.toml.table_kinds import EVENT_PORTS, OUTPUTS, PORTS, SHOWN, Field, TableKind, port_text, table_kind
 from hocket.model import registry
 from hocket.model.ports import PortLike
 from hocket.model.protocols import Model
+from hocket.simulators.sampling import Sampling
 
 BACKWARD = "backward"
 """Output derivatives from the outputs of the steps before."""
@@ -211,6 +212,19 @@ _TYPES = Field(
     "of columns that are not reals: integer, boolean, enumeration",
     get=lambda model: {port.name: port.type for port in model.outputs if port.type != "real"} or None,
 )
+_JITTER = MappingForm(DURATION, 'a table: { uniform = "1 ms" }, late by 0 to 1 ms, or { normal = "1 ms" }')
+
+
+def _sampling(name: str, form: Form, about: str) -> Field:
+    """Return an option of a model that is sampled."""
+    return Field(name, form, about, get=lambda model: vars(model.sampling or Sampling(Fraction(1)))[name])
+
+
+def _written_jitter(model: Any) -> dict[str, Fraction] | None:
+    jitter = model.sampling and model.sampling.jitter
+    return {jitter.distribution: jitter.width} if jitter else None
+
+
 _BEGIN = Field("begin", DURATION, "the time at the start")
 
 _KEYS: dict[str, tuple[Field, ...]] = {
@@ -263,9 +277,32 @@ _KEYS: dict[str, tuple[Field, ...]] = {
         Field("class", CODE, "file.py:Name or module:Name", "cls"),
         Field("inputs", PORTS, "if the class does not say", get=attrgetter("own_inputs")),
         Field("outputs", PORTS, "if the class does not say", get=attrgetter("own_outputs")),
-        Field("period", DURATION, "its own step; left out: that of its level"),
+        Field(
+            "period",
+            DURATION,
+            "its own step; left out: that of its level",
+            get=lambda model: model.period if model.sampling is None else model.sampling.period,
+        ),
+        _sampling("offset", DURATION, "of the first sample from the start"),
+        _sampling("delay", DURATION, "from a sample to the change of outputs that follows from it"),
+        Field("jitter", _JITTER, "how far samples are from their times", get=_written_jitter),
+        _sampling("seed", WHOLE, "of the jitter"),
         *WRAPPERS,
         _folder_field("cls"),
+        _PARAMETERS,
+    ),
+    "devs": (
+        Field("atomic", CODE, "a class derived from hocket.Atomic, as file.py:Name or module:Name"),
+        Field("inputs", EVENT_PORTS, "if the class does not say", get=attrgetter("own_inputs")),
+        Field("outputs", EVENT_PORTS, "if the class does not say", get=attrgetter("own_outputs")),
+        _folder_field("atomic"),
+        _PARAMETERS,
+    ),
+    "simpy": (
+        Field("factory", CODE, "a function of an environment and its ports, as file.py:name or module:name"),
+        Field("inputs", EVENT_PORTS),
+        Field("outputs", EVENT_PORTS),
+        _folder_field("factory"),
         _PARAMETERS,
     ),
     "table": (
