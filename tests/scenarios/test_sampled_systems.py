@@ -200,7 +200,7 @@ def test_a_sample_at_the_time_of_a_jump_sees_the_value_after_it(tmp_path: Path) 
         assert final_values(run, "c.u", [1.0, 2.0, 3.0]) == [0.0, 7.0, 7.0]
 
 
-@pytest.mark.parametrize("step", ["1/10 s", "1 s", "7/10 s"])
+@pytest.mark.parametrize("step", ["1/10 s", "1 s", "2/5 s"])
 @pytest.mark.parametrize(
     ("periods", "stop", "counts", "together"),
     [(("1/3", "1/2"), 10, (31, 21), 11), (("1/10", "3/10"), 30, (301, 101), 101)],
@@ -316,9 +316,14 @@ def test_a_sampled_model_inside_a_level(tmp_path: Path) -> None:
 
 
 def test_a_sampled_model_without_rollback(tmp_path: Path) -> None:
-    class Once(Computed):
-        save = None
-        restore = None
+    class Once:
+        inputs, outputs, start, step = Computed.inputs, Computed.outputs, Computed.start, Computed.step
+
+        def __init__(self, k: float):
+            self.k = k
+
+        def output(self, t: float) -> list[float]:
+            return [self.u]  # type: ignore[attr-defined]
 
     model = hk.Python(Once, period=1, delay="1/4 s", k=0.75)
     assert not model.capabilities.rollback

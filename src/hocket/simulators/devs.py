@@ -223,7 +223,7 @@ class _DevsSimulator:
 
     def react(self, t: float, n: int, u: Array, present: Sequence[bool]) -> list[bool]:
         """Let values leave if its time is over, and values arrive."""
-        self.reached, self.imminent = t, self._is_due(t) or not any(present)
+        self.reached, self.imminent = t, self.imminent or self._is_due(t) or not any(present)
         for name, value, there in zip(self.names, u.tolist(), present, strict=True):
             if there:
                 self.arrived[name] = value

@@ -346,7 +346,9 @@ class Level:
             return
         before = [ring[-1] for ring in self.memory.rings[child]]
         u = self.inputs_since(child, tick)
-        y = simulator.newest_outputs(1) if isinstance(simulator, Level) else self.outputs_of(child, tick, u)
+        # a level that has instants has just evaluated them; one that is sampled takes its sample again
+        taken = isinstance(simulator, Level) and simulator.instants.instruction is not None
+        y = simulator.newest_outputs(1) if taken else self.outputs_of(child, tick, u)
         slopes = self.slopes_of(child, tick, u) if self.memory.sloped[child] else None
         here = {
             number
@@ -356,7 +358,7 @@ class Level:
         self.memory.store(child, tick, y, slopes, here)
         self.note_jumps(child, before)
         for number in here:
-            if outputs[number].event:
+            if outputs[number].event and (child, number) not in self.instants.shown:
                 self.instants.jumps[child][number] += 1
                 self.instants.shown.add((child, number))
             if whole:
