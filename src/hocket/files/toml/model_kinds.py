@@ -37,11 +37,10 @@ from hocket.files.toml.forms import (
     MappingForm,
     WordOrForm,
 )
-from hocket.files.toml.table_kinds import EVENT_PORTS, OUTPUTS, PORTS, SHOWN, Field, TableKind, port_text, table_kind
+from hocket.files.toml.table_kinds import OUTPUTS, PORTS, SHOWN, Field, TableKind, port_text, table_kind
 from hocket.model import registry
 from hocket.model.ports import PortLike
 from hocket.model.protocols import Model
-from hocket.simulators.sampling import Sampling
 
 BACKWARD = "backward"
 """Output derivatives from the outputs of the steps before."""
@@ -217,7 +216,7 @@ _JITTER = MappingForm(DURATION, 'a table: { uniform = "1 ms" }, late by 0 to 1 m
 
 def _sampling(name: str, form: Form, about: str) -> Field:
     """Return an option of a model that is sampled."""
-    return Field(name, form, about, get=lambda model: vars(model.sampling or Sampling(Fraction(1)))[name])
+    return Field(name, form, about, get=lambda model: model.sampling and vars(model.sampling)[name])
 
 
 def _written_jitter(model: Any) -> dict[str, Fraction] | None:
@@ -293,15 +292,15 @@ _KEYS: dict[str, tuple[Field, ...]] = {
     ),
     "devs": (
         Field("atomic", CODE, "a class derived from hocket.Atomic, as file.py:Name or module:Name"),
-        Field("inputs", EVENT_PORTS, "if the class does not say", get=attrgetter("own_inputs")),
-        Field("outputs", EVENT_PORTS, "if the class does not say", get=attrgetter("own_outputs")),
+        Field("inputs", PORTS, "if the class does not say", get=attrgetter("own_inputs")),
+        Field("outputs", PORTS, "if the class does not say", get=attrgetter("own_outputs")),
         _folder_field("atomic"),
         _PARAMETERS,
     ),
     "simpy": (
         Field("factory", CODE, "a function of an environment and its ports, as file.py:name or module:name"),
-        Field("inputs", EVENT_PORTS),
-        Field("outputs", EVENT_PORTS),
+        Field("inputs", PORTS),
+        Field("outputs", PORTS),
         _folder_field("factory"),
         _PARAMETERS,
     ),

@@ -277,10 +277,8 @@ class PortsForm(DefinedForm):
 
 _NAME = Field("name", TEXT), Field("unit", TEXT, "a physical unit: m/s"), Field("start", NUMBER)
 _FEEDTHROUGH = Field("feedthrough", TEXTS, "the inputs that have direct feedthrough to an output")
-PORTS = PortsForm("ports", table_kind("a port", Port, *_NAME, _FEEDTHROUGH, tagged=False))
 _EVENT = Field("event", TRUTH, "whether it has a value at single instants only")
-EVENT_PORTS = PortsForm("event_ports", table_kind("a port", Port, *_NAME, _EVENT, tagged=False))
-"""Of discrete-event simulators."""
+PORTS = PortsForm("ports", table_kind("a port", Port, *_NAME, _FEEDTHROUGH, _EVENT, tagged=False))
 OUTPUTS = PortsForm("outputs", table_kind("an output", Port, *_NAME, tagged=False))
 """Of models that know themselves which inputs have direct feedthrough."""
 _TYPE = Field("type", ChoiceForm(get_args(PortType)), "what its numbers mean")
