@@ -9,7 +9,7 @@ import pytest
 import hocket as hk
 from hocket.files.toml import dumps, loads, read
 
-CODE = '''
+CODE = """
 import hocket as hk
 
 class Control:
@@ -33,7 +33,7 @@ def shop(env, ports, service):
             yield env.timeout(service)
             ports["served"].value += 1
     env.process(serve())
-'''
+"""
 SCENARIO = """
 step = "1/2 s"
 

@@ -5,6 +5,7 @@ Broman, Greenberg, Lee, Masin, Tripakis and Wetter: Requirements for hybrid cosi
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -261,7 +262,9 @@ def test_integrator_of_a_discontinuous_signal(tmp_path: Path) -> None:
     for number, how in enumerate(("hold", "linear")):
         run = run_all(tmp_path / how, models, {"x.u": "wave.y"}, 2, extrapolation=how)
         expected = [k % 2 / 3 for k in range(7)]
-        assert final_values(run, "x.x", [k / 3 for k in range(7)]) == pytest.approx(expected, abs=1e-15), number
+        assert final_values(run, "x.x", [k / 3 for k in range(7)]) == pytest.approx(expected, abs=1e-15), (
+            number
+        )
 
 
 def test_integrator_with_reset(tmp_path: Path) -> None:
@@ -330,7 +333,7 @@ def test_modal_model(tmp_path: Path) -> None:
 
 
 def test_simultaneous_sampler_and_jump(tmp_path: Path) -> None:
-    """A sampler that is triggered when its signal jumps sees the value before; an instant later, the other."""
+    """A sampler that is triggered when its signal jumps sees the value before it; an instant later, after."""
     wave = hk.Devs(PiecewiseConstant, values=[1.0, 2.0, 3.0, 4.0])
     beat = hk.Devs(DiscreteGenerator, values=[1.0])
     models = {"wave": wave, "beat": beat, "sampler": hk.Python(Sampler)}
@@ -425,12 +428,10 @@ class Unit(Silent):
 @pytest.mark.parametrize("names", ["abcde", "edcba", "caebd"])
 def test_a_chain_of_five_units(names: str, tmp_path: Path) -> None:
     """One time, one instant, the order kept: the digits 1 to 5 stand one behind the other."""
-    models: dict[str, Any] = {
-        name: hk.Python(Unit, digit=number) for number, name in enumerate(names, 1)
-    }
+    models: dict[str, Any] = {name: hk.Python(Unit, digit=number) for number, name in enumerate(names, 1)}
     models["beat"] = hk.Devs(DiscreteGenerator, values=[0.0], period="1/3 s")
     wires = {f"{names[0]}.x": "beat.y"}
-    wires |= {f"{after}.x": f"{before}.y" for before, after in zip(names, names[1:], strict=False)}
+    wires |= {f"{after}.x": f"{before}.y" for before, after in itertools.pairwise(names)}
     run = run_all(tmp_path, models, wires, 1)
     assert present(run, f"{names[-1]}.y") == [(k / 3, 12345.0) for k in range(4)]
     last, first = rows(run, f"{names[-1]}.y")[1], rows(run, f"{names[0]}.y")[1]
@@ -442,7 +443,7 @@ def test_a_chain_of_five_units_an_instant_apart(names: str, tmp_path: Path) -> N
     models: dict[str, Any] = {name: hk.Devs(InstantDelay) for name in names}
     models["beat"] = hk.Devs(DiscreteGenerator, values=[7.0], period="1/3 s")
     wires = {f"{names[0]}.x": "beat.y"}
-    wires |= {f"{after}.x": f"{before}.y" for before, after in zip(names, names[1:], strict=False)}
+    wires |= {f"{after}.x": f"{before}.y" for before, after in itertools.pairwise(names)}
     run = run_all(tmp_path, models, wires, 1)
     for number, name in enumerate(names):
         at = np.flatnonzero(rows(run, f"{name}.y")[1] == 7.0)

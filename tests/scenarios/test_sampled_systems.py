@@ -96,7 +96,9 @@ def loop(controller: hk.Python, step: str = "1/2 s", algorithm: Any = "jacobi") 
     return hk.Composite(hk.Scenario({"plant": integrator(), "c": controller}, wires), step, algorithm)
 
 
-def sampled_loop(k: Fraction, delay: Fraction, samples: int, initial: Fraction = Fraction(0)) -> list[Fraction]:
+def sampled_loop(
+    k: Fraction, delay: Fraction, samples: int, initial: Fraction = Fraction(0)
+) -> list[Fraction]:
     """Return x at the samples: x' = u, u = -k x(t_k) from t_k + delay on; period 1, delay at most 1."""
     x, u = [Fraction(1)], initial
     for _ in range(samples):
@@ -155,7 +157,9 @@ def test_samples_begin_at_their_offset(tmp_path: Path) -> None:
 def test_an_offset_of_zero_is_the_period_alone(controller: type, tmp_path: Path) -> None:
     """Without a delay outputs change when they do with the period alone."""
     runs = [
-        hk.run(loop(hk.Python(controller, period=1, k=0.75, **more)), stop=6, folder=tmp_path / str(len(more)))
+        hk.run(
+            loop(hk.Python(controller, period=1, k=0.75, **more)), stop=6, folder=tmp_path / str(len(more))
+        )
         for more in ({}, {"offset": 0})
     ]
     one, other = (final_values(run, "plant.x", range(7)) for run in runs)

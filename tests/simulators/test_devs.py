@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 from fractions import Fraction
@@ -66,7 +67,7 @@ class Server(hk.Atomic):
 
 def chain(**models: Any) -> hk.Composite:
     names = list(models)
-    wires = {f"{b}.job": f"{a}.{'job' if a == names[0] else 'done'}" for a, b in zip(names, names[1:], strict=False)}
+    wires = {f"{b}.job": f"{a}.{'job' if a == names[0] else 'done'}" for a, b in itertools.pairwise(names)}
     return hk.Composite(hk.Scenario(models, wires), "1/4 s")
 
 
@@ -161,7 +162,9 @@ def test_elapsed_time_is_told(tmp_path: Path) -> None:
     models = {"a": hk.Devs(Generator, period="0.4 s", jobs=4), "b": hk.Devs(Confluent)}
     composite = hk.Composite(hk.Scenario(models, {"b.job": "a.job"}), "1/4 s")
     run = both_engines(composite, tmp_path, stop=3)
-    times = rows(run, "b.beats")[0][1:][[bool(d) for d in rows(run, "b.beats")[1][1:] - rows(run, "b.beats")[1][:-1]]]
+    times = rows(run, "b.beats")[0][1:][
+        [bool(d) for d in rows(run, "b.beats")[1][1:] - rows(run, "b.beats")[1][:-1]]
+    ]
     assert list(times) == [2.6], "a second after the last job, at 1.6 s"
     assert values_at(run, "b.sum", 2.6)[-1] == pytest.approx(4 * 40.0 + 1 + 2 + 3 + 4, abs=1e-9)
 

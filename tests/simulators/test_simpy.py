@@ -233,7 +233,9 @@ def test_wrong_processes_are_named(
     monkeypatch.setattr("hocket.simulators.simpy_environment.AT_MOST", 1000)
     model = hk.SimPy(factory, outputs=[DONE, "busy"])
     with pytest.raises(hk.SimulatorError) as caught:
-        hk.run(hk.Composite(hk.Scenario({"a": model}, {}), "1/4 s"), stop=2, engine=engine, folder=tmp_path / "r")
+        hk.run(
+            hk.Composite(hk.Scenario({"a": model}, {}), "1/4 s"), stop=2, engine=engine, folder=tmp_path / "r"
+        )
     assert words in str(caught.value)
     assert "`a`" in str(caught.value)
 

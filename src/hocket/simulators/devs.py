@@ -120,7 +120,9 @@ class Devs(Recipe):
         outputs = _event_ports(cls.outputs) if self.own_outputs is None else self.own_outputs
         if not inputs and not outputs:
             what = f"`{cls.__name__}` has neither inputs nor outputs"
-            raise ScenarioError(what, where, "named ports", 'give them here or in the class: `inputs = ["job"]`')
+            raise ScenarioError(
+                what, where, "named ports", 'give them here or in the class: `inputs = ["job"]`'
+            )
         held = tuple(port if port.event else replace(port, held=port.type == "real") for port in outputs)
         return inputs, with_feedthrough(held, inputs, {}, where)
 
@@ -182,12 +184,13 @@ class _DevsSimulator:
         self.held: dict[str, float] = {}
         """What outputs that are not events become when the instant ends."""
         self.reached, self.imminent = t, False
+        self.announced: Fraction | None = None
         self._announce()
 
     def close(self) -> None:
         """Nothing is held."""
 
-    def output(self, t: float, u: Array) -> list[float]:
+    def output(self, t: float, u: Array) -> Any:
         return self.shown
 
     def step(self, t: float, h: float, u: Array) -> float:
@@ -214,7 +217,7 @@ class _DevsSimulator:
     def _announce(self) -> None:
         length = self.atomic.time_advance()
         if length is None or length == math.inf:
-            self.announced: Fraction | None = None
+            self.announced = None
             return
         self.announced = self.last + _length(length)
 

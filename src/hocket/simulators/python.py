@@ -253,7 +253,9 @@ class Python(Recipe):
         """Yield the options of sampling that are parameters of the class too."""
         for name in () if self.sampling is None else self.sampling.given:
             if name in _parameter_names(cls):
-                what = f"`{name}` is a parameter of `{cls.__name__}`, and of its sampling where it has a period"
+                what = (
+                    f"`{name}` is a parameter of `{cls.__name__}`, and of its sampling where it has a period"
+                )
                 yield Fault(what, Place(key=name, detail=where), "another name for the parameter")
 
     def open(self) -> Simulator:

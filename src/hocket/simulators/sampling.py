@@ -158,9 +158,7 @@ class SampledSimulator:
     is seen from n = 3 on: two that drive each other are a period apart.
     """
 
-    def __init__(
-        self, inner: Simulator, sampling: Sampling, inputs: Sequence[Port], outputs: Sequence[Port]
-    ):
+    def __init__(self, inner: Simulator, sampling: Sampling, inputs: Sequence[Port], outputs: Sequence[Port]):
         self.inner: Any = inner
         self.sampling = sampling
         self.starts = np.array([[port.start or 0.0 for port in inputs]])
@@ -170,9 +168,7 @@ class SampledSimulator:
         self.length = float(sampling.period)
         both, delay = range(len(outputs)), sampling.delay
         self.changes: list[tuple[Fraction, Sequence[int]]] = (
-            [(Fraction(0), self.at_once), (sampling.period, self.later)]
-            if delay is None
-            else [(delay, both)]
+            [(Fraction(0), self.at_once), (sampling.period, self.later)] if delay is None else [(delay, both)]
         )
         """How much later than a sample which outputs change."""
 
@@ -291,4 +287,3 @@ def _same(one: float, other: float) -> bool:
 
 def _not_after(time: Fraction | float, limit: float) -> bool:
     return float(time) <= limit or _same(float(time), limit)
-

@@ -37,7 +37,8 @@ class SimPy(Recipe):
     start in `folder`), and starts processes: `env.process(machine(env, ports))`. They read inputs as
     `ports["power"].value`, wait for events with `yield ports["order"].wait()`, set outputs with
     `ports["load"].value = 3.0`, and emit events with `ports["done"].put()`. Outputs are held unless they are
-    events, `Port("done", event=True)`. Times are in seconds. Processes cannot be copied: there is no rollback.
+    events, `Port("done", event=True)`. Times are in seconds. Processes cannot be copied, so there is no
+    rollback.
     """
 
     factory: Factory | str
@@ -57,7 +58,9 @@ class SimPy(Recipe):
         **parameters: Any,
     ):
         entries = parse_ports(inputs)
-        held = [port if port.event else replace(port, held=port.type == "real") for port in parse_ports(outputs)]
+        held = [
+            port if port.event else replace(port, held=port.type == "real") for port in parse_ports(outputs)
+        ]
         where = f"`SimPy` of `{qualified_name(factory)}`"
         both = {port.name for port in entries} & {port.name for port in held}
         raise_faults(
@@ -216,7 +219,7 @@ class Ports(Mapping[str, Any]):
 
 
 class _SimPySimulator:
-    """An environment at work. Its processes run when an instant ends: what they change is seen in the next."""
+    """An environment at work. Its processes run when an instant ends: others see the change in the next."""
 
     def __init__(self, model: SimPy, factory: Factory, environment: Any):
         self.model, self.factory, self.environment = model, factory, environment
@@ -239,13 +242,12 @@ class _SimPySimulator:
         self.factory(self.env, Ports(ports), **model.parameters)
         self.reached: float = t
         self.arrived: list[tuple[InputPort, float]] = []
-        self.emitting = any(queue for _, queue in self.queues)
         self._announce()
 
     def close(self) -> None:
         """Nothing is held."""
 
-    def output(self, t: float, u: Array) -> list[float]:
+    def output(self, t: float, u: Array) -> Any:
         return self.values
 
     def step(self, t: float, h: float, u: Array) -> float:
@@ -256,6 +258,10 @@ class _SimPySimulator:
         return self.announced
 
     def _announce(self) -> None:
+        self.emitting = False
+        for _, queue in self.queues:
+            if queue:
+                self.emitting = True
         time = self.reached if self.emitting else self.env.peek()
         exact = isinstance(time, Fraction)
         self.announced: Any = None if time == math.inf else time if exact else float(time)
@@ -263,10 +269,10 @@ class _SimPySimulator:
     def react(self, t: float, n: int, u: Array, present: Sequence[bool]) -> list[bool] | None:
         """Let values arrive; emit what was put in the instant before."""
         # a time that is announced may be rounded: without anything present it is the reason of this call
-        self.reached = t
-        arrives = True in present
-        due = self.env.peek()
-        self.limit = due if not arrives and t < due < math.inf and not self.emitting else t
+        self.reached = self.limit = t
+        due = self.announced
+        if due is not None and due > t and True not in present:
+            self.limit = due
         if self.inputs:
             for port, value, there in zip(self.inputs, u.tolist(), present, strict=True):
                 port.value = value
@@ -296,6 +302,5 @@ class _SimPySimulator:
                 port.arrive(value)
             self.arrived = []
         env.run_events(self.limit)
-        self.emitting = any(queue for _, queue in self.queues)
         self._announce()
         return self.emitting

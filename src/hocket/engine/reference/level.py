@@ -22,6 +22,7 @@ from hocket.engine.reference.acceleration import make_accelerator
 from hocket.engine.reference.instants import (
     InstantState,
     commit_children,
+    is_level,
     next_due,
     react_child,
     run_instant,
@@ -347,8 +348,7 @@ class Level:
         before = [ring[-1] for ring in self.memory.rings[child]]
         u = self.inputs_since(child, tick)
         # a level that has instants has just evaluated them; one that is sampled takes its sample again
-        taken = isinstance(simulator, Level) and simulator.instants.instruction is not None
-        y = simulator.newest_outputs(1) if taken else self.outputs_of(child, tick, u)
+        y = simulator.newest_outputs(1) if is_level(simulator) else self.outputs_of(child, tick, u)
         slopes = self.slopes_of(child, tick, u) if self.memory.sloped[child] else None
         here = {
             number
