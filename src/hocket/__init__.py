@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hocket.search.tune.tune import tune
     from hocket.simulators.devs import Atomic, Devs
     from hocket.simulators.fmu.recipe import Fmu
-    from hocket.simulators.ode import Ode
+    from hocket.simulators.ode import Event, Ode
     from hocket.simulators.python import Python
     from hocket.simulators.simpy_environment import SimPy
     from hocket.simulators.sources import Csv, Function, Table
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = [  # noqa: RUF022 - in the order of the story
     # what is coupled
     "Scenario", "Connection", "Bond", "Port", "Capabilities",
-    "StateSpace", "Sum", "Gain", "Python", "Ode", "Fmu", "Table", "Csv", "Function",
+    "StateSpace", "Sum", "Gain", "Python", "Ode", "Event", "Fmu", "Table", "Csv", "Function",
     "SimPy", "Devs", "Atomic",
     # how
     "Composite", "Experiment", "Jacobi", "GaussSeidel", "Iterate", "Multirate", "Asynchronous", "Adaptive",
@@ -85,7 +85,7 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
         "search.tune.tune": ("tune",),
         "simulators.devs": ("Atomic", "Devs"),
         "simulators.fmu.recipe": ("Fmu",),
-        "simulators.ode": ("Ode",),
+        "simulators.ode": ("Event", "Ode"),
         "simulators.python": ("Python",),
         "simulators.simpy_environment": ("SimPy",),
         "simulators.sources": ("Csv", "Function", "Table"),
