@@ -280,7 +280,6 @@ def test_a_seed_says_it_all(tmp_path: Path) -> None:
 
 def test_jitter_survives_rollback(tmp_path: Path) -> None:
     """A ball that bounces rolls all back, the sampled model too."""
-    from hocket.simulators.ode_events import Event
 
     def bounce(t: float, x: Any, u: Any) -> list[float]:
         return [0.0, -0.7 * x[1]]
@@ -289,7 +288,7 @@ def test_jitter_survives_rollback(tmp_path: Path) -> None:
         lambda t, x, u: [x[1], -9.81],
         x0=[1.0, 0.0],
         outputs=["h", "v"],
-        events=[Event(lambda t, x, u: x[0], "falling", bounce)],
+        events=[hk.Event(lambda t, x, u: x[0], "falling", bounce)],
     )
     times = []
     for models in ({"ball": ball}, {}):

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import pytest
 
 import hocket as hk
-from hocket.simulators.ode_events import Event
 from hocket.testing import check_simulator
 from scenarios.hybrid import both_engines, present, rows, values_at
 from systems import ENGINES
@@ -173,7 +172,7 @@ def test_a_queue_rolls_back_with_a_ball(tmp_path: Path) -> None:
     def bounce(t: float, x: Any, u: Any) -> list[float]:
         return [0.0, -0.7 * x[1]]
 
-    hits = Event(lambda t, x, u: x[0], "falling", bounce)
+    hits = hk.Event(lambda t, x, u: x[0], "falling", bounce)
     ball = hk.Ode(lambda t, x, u: [x[1], -9.81], x0=[1.0, 0.0], outputs=["h", "v"], events=[hits])
     models = {"source": hk.Devs(Generator, jobs=4), "server": hk.Devs(Server), "ball": ball}
     scenario = hk.Scenario(models, {"server.job": "source.job"})

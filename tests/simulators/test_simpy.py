@@ -154,14 +154,13 @@ def test_a_run_may_begin_later(tmp_path: Path) -> None:
 
 
 def test_there_is_no_rollback_and_the_plan_says_so(tmp_path: Path) -> None:
-    from hocket.simulators.ode_events import Event
 
     assert not production_line().capabilities.rollback
     ball = hk.Ode(
         lambda t, x, u: [x[1], -9.81],
         x0=[1.0, 0.0],
         outputs=["h", "v"],
-        events=[Event(lambda t, x, u: x[0], "falling", lambda t, x, u: [0.0, -0.7 * x[1]])],
+        events=[hk.Event(lambda t, x, u: x[0], "falling", lambda t, x, u: [0.0, -0.7 * x[1]])],
     )
     scenario = hk.Scenario({"line": production_line(), "ball": ball}, {})
     run = both_engines(hk.Composite(scenario, "1/4 s"), tmp_path, stop=8)
