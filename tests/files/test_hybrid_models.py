@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import hocket as hk
+from command_line import good
 from hocket.files.toml import dumps, loads, read
 
 CODE = """
@@ -141,3 +142,8 @@ y = "beat.beat"
     composite = read(folder / "level.toml").composite
     assert composite.scenario.models["in"].outputs[0].event
     assert loads(dumps(composite), folder=folder).composite == composite
+
+
+def test_show_tells_how_it_is_sampled(folder: Path) -> None:
+    found = good("show", str(folder / "all.toml"), "--code")
+    assert "sampled every 1 s, offset 0.25 s, delay 0.25 s, uniform jitter 1 ms" in " ".join(found.split())

@@ -237,7 +237,7 @@ class Portless(Generator):
     [
         (lambda: hk.Devs(dict), "is not an atomic model"),
         (lambda: hk.Devs(Generator, perod=1), "`Generator` has no parameter `perod`"),
-        (lambda: hk.Devs(Portless), "`Portless` has neither inputs nor outputs"),
+        (lambda: hk.Devs(Portless), "Portless` has neither inputs nor outputs"),
         (lambda: hk.Devs(Generator, outputs=["a", "a"]), "two outputs are named `a`"),
     ],
 )

@@ -115,14 +115,15 @@ class Devs(Recipe):
 
     @cached_property
     def _ports(self) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
-        cls, where = self._load_class(), self.class_name
-        inputs = _event_ports(cls.inputs) if self.own_inputs is None else self.own_inputs
-        outputs = _event_ports(cls.outputs) if self.own_outputs is None else self.own_outputs
+        where, inputs, outputs = self.class_name, self.own_inputs, self.own_outputs
+        if inputs is None or outputs is None:
+            cls = self._load_class()
+            inputs = _event_ports(cls.inputs) if inputs is None else inputs
+            outputs = _event_ports(cls.outputs) if outputs is None else outputs
         if not inputs and not outputs:
-            what = f"`{cls.__name__}` has neither inputs nor outputs"
-            raise ScenarioError(
-                what, where, "named ports", 'give them here or in the class: `inputs = ["job"]`'
-            )
+            what = f"`{where}` has neither inputs nor outputs"
+            hint = 'give them here or in the class: `inputs = ["job"]`'
+            raise ScenarioError(what, where, "named ports", hint)
         held = tuple(port if port.event else replace(port, held=port.type == "real") for port in outputs)
         return inputs, with_feedthrough(held, inputs, {}, where)
 

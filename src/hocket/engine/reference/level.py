@@ -342,13 +342,15 @@ class Level:
 
     def store_jumps(self, child: int, whole: bool, present: Sequence[bool] | None = None) -> None:
         """Evaluate the outputs of a child at an instant; where one jumps, what was before it is forgotten."""
-        tick, simulator, outputs = self.ticks[child], self.children[child], self.wiring.models[child].outputs
+        tick, outputs = self.ticks[child], self.wiring.models[child].outputs
+        simulator: Any = self.children[child]
         if not outputs:
             return
         before = [ring[-1] for ring in self.memory.rings[child]]
         u = self.inputs_since(child, tick)
         # a level that has instants has just evaluated them; one that is sampled takes its sample again
-        y = simulator.newest_outputs(1) if is_level(simulator) else self.outputs_of(child, tick, u)
+        evaluated = is_level(simulator)
+        y = simulator.newest_outputs(1) if evaluated else self.outputs_of(child, tick, u)
         slopes = self.slopes_of(child, tick, u) if self.memory.sloped[child] else None
         here = {
             number
