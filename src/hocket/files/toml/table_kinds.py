@@ -284,9 +284,7 @@ REACTIVITY = Field(
     REACTIVITIES,
     "of an input: whether it takes a step with the value at its end, or with that at its start",
 )
-PORTS = PortsForm(
-    "ports", table_kind("a port", Port, *_NAME, _FEEDTHROUGH, REACTIVITY, _EVENT, tagged=False)
-)
+PORTS = PortsForm("ports", table_kind("a port", Port, *_NAME, _FEEDTHROUGH, REACTIVITY, _EVENT, tagged=False))
 OUTPUTS = PortsForm("outputs", table_kind("an output", Port, *_NAME, tagged=False))
 """Of models that know themselves which inputs have direct feedthrough."""
 _TYPE = Field("type", ChoiceForm(get_args(PortType)), "what its numbers mean")
