@@ -97,7 +97,7 @@ bool Instants::react(int child) {
     if (member.takes_part) {
         std::int64_t due = never_due;
         if (!slot.simulator->due(due)) return state_.fail(slot, Call::due);
-        called = member.eager || due <= state_.reached;
+        called = !member.reacted && (member.eager || due <= state_.reached);
     }
     if (!called && !has_presence(member)) return true;
     return react_member(child, called);
@@ -144,7 +144,7 @@ bool Instants::store_jumps(int child, bool whole, const std::uint8_t* shown) {
     for (int port = 0; port < count; ++port) {
         const bool event = member.event_output[port];
         if (event && !here[port]) continue;
-        if (event) {
+        if (event && !shown_[slot.y + port]) {
             ++jumps_[slot.y + port];
             shown_[slot.y + port] = 1;
         }
@@ -201,13 +201,15 @@ bool Instants::commit(const std::vector<int>& children) {
 bool Instants::react_inside(std::int64_t tick, int number, const std::uint8_t* present, std::uint8_t* shown) {
     for (std::size_t port = 0; port < own_jumps_.size(); ++port)
         if (present[port]) ++own_jumps_[port];
-    state_.reached = tick;
-    n = 0;
-    if (number == 1) keep_row(tick);
-    n = number;
-    taken = tick;
-    reacted_ = false;
-    for (Member& member : members_) member.reacted = false;
+    if (n != number || taken != tick) {  // else once more in the same instant
+        state_.reached = tick;
+        n = 0;
+        if (number == 1) keep_row(tick);
+        n = number;
+        taken = tick;
+        reacted_ = false;
+        for (Member& member : members_) member.reacted = false;
+    }
     for (std::size_t k = 0; k < outputs_.size(); ++k) before_[k] = jumps_[outputs_[k]];
     if (!runner_.run(*reacts)) return false;
     for (std::size_t k = 0; k < outputs_.size(); ++k) shown[k] = jumps_[outputs_[k]] != before_[k];
@@ -217,6 +219,7 @@ bool Instants::react_inside(std::int64_t tick, int number, const std::uint8_t* p
 bool Instants::commit_inside(bool& again) {
     if (!runner_.run(*commits)) return false;
     n = 0;
+    std::fill(shown_.begin(), shown_.end(), 0);
     again = false;
     for (const Member& member : members_) {
         if (member.eager) again = true;

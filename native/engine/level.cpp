@@ -355,16 +355,23 @@ bool Level::output(std::int64_t tick, const double* polynomials, double* values)
         state.reached = tick;
         if (!run(output_program_)) return false;
     }
-    return newest(tick, polynomials, values);
+    newest_outputs(values);
+    return true;
 }
 
-bool Level::newest(std::int64_t, const double*, double* values) {
+bool Level::newest(std::int64_t tick, const double* polynomials, double* values) {
+    // one that has instants has just evaluated them; one that is sampled takes its sample again
+    if (!instants.active()) return output(tick, polynomials, values);
+    newest_outputs(values);
+    return true;
+}
+
+void Level::newest_outputs(double* values) {
     const std::vector<double>& y = state.memory.y;
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
         const Output& o = outputs_[k];
         values[k] = o.converts ? o.gain * y[o.source] + o.offset : y[o.source];
     }
-    return true;
 }
 
 bool Level::due(std::int64_t& tick) { return instants.next_due(tick); }

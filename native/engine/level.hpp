@@ -82,6 +82,7 @@ class Level final : public Simulator, private ProgramRunner {
     std::set<std::shared_ptr<const void>> models;  // what children share and must outlive them
 
   private:
+    void newest_outputs(double* values);
     struct Output {
         int source;
         double gain, offset;

@@ -33,9 +33,11 @@ if TYPE_CHECKING:
     from hocket.orchestrators.multirate import Multirate
     from hocket.search.nest.nest import nest
     from hocket.search.tune.tune import tune
+    from hocket.simulators.devs import Atomic, Devs
     from hocket.simulators.fmu.recipe import Fmu
     from hocket.simulators.ode import Event, Ode
     from hocket.simulators.python import Python
+    from hocket.simulators.simpy_environment import SimPy
     from hocket.simulators.sources import Csv, Function, Table
     from hocket.simulators.state_space import Gain, StateSpace, Sum
 
@@ -46,6 +48,7 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     # what is coupled
     "Scenario", "Connection", "Bond", "Port", "Capabilities",
     "StateSpace", "Sum", "Gain", "Python", "Ode", "Event", "Fmu", "Table", "Csv", "Function",
+    "SimPy", "Devs", "Atomic",
     # how
     "Composite", "Experiment", "Jacobi", "GaussSeidel", "Iterate", "Multirate", "Asynchronous", "Adaptive",
     "Hold", "Polynomial", "Hermite", "Nepce", "BalanceCorrection",
@@ -80,9 +83,11 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
         "orchestrators": ("Adaptive", "Asynchronous", "GaussSeidel", "Iterate", "Jacobi", "Multirate"),
         "search.nest.nest": ("nest",),
         "search.tune.tune": ("tune",),
+        "simulators.devs": ("Atomic", "Devs"),
         "simulators.fmu.recipe": ("Fmu",),
         "simulators.ode": ("Event", "Ode"),
         "simulators.python": ("Python",),
+        "simulators.simpy_environment": ("SimPy",),
         "simulators.sources": ("Csv", "Function", "Table"),
         "simulators.state_space": ("Gain", "StateSpace", "Sum"),
     }

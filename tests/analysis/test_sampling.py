@@ -188,3 +188,11 @@ def test_what_flows_inside_a_sampled_level_is_refused():
         scenario = hk.Scenario({"plant": plant, "d": device}, {"plant.u": "d.g.y", "d.g.u": "plant.x"})
         with pytest.raises(ScenarioError, match=why):
             predicted_error(hk.Composite(scenario, H), 2)
+
+
+@pytest.mark.parametrize("options", [{"offset": 0}, {"delay": "50 ms"}, {"jitter": {"uniform": "1 ms"}}])
+def test_samples_that_are_announced_are_not_judged(options):
+    """Their steps tell nothing of them: a model that was identified from steps would be wrong."""
+    found = check(loop(hk.Python(Pi, period="0.2 s", **options), "jacobi"), 6)
+    assert found.stability is None
+    assert "it announces events: what happens at instants is not seen in its steps" in str(found.measures)

@@ -71,6 +71,23 @@ of = "right"
 type = "function"
 f = "plant.py:ramp"
 outputs = ["y"]
+[models.queue]
+type = "devs"
+atomic = "plant.py:Queue"
+inputs = [{ name = "job", event = true }]
+parameters = { service = 2 }
+[models.line]
+type = "simpy"
+factory = "plant.py:line"
+outputs = ["load", { name = "done", event = true }]
+[models.sampled]
+type = "python"
+class = "plant.py:Tank"
+period = "1 s"
+offset = 0.1
+delay = "1 ms"
+jitter = { normal = "1 ms" }
+seed = 3
 [models.clock]
 type = "step-controller"
 watched = ["left.force [N]"]

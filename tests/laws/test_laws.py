@@ -49,6 +49,28 @@ class Lag(Rigid):
         self.x = state
 
 
+class Clock(hk.Atomic):
+    """Counts its beats, and starts anew when it is told to."""
+
+    inputs = ("begin",)
+    outputs = ("beat", hk.Port("count"))
+
+    def __init__(self, period):
+        self.period, self.count = period, 0
+
+    def time_advance(self):
+        return self.period
+
+    def output(self):
+        return {"beat": 1.0, "count": self.count + 1}
+
+    def internal(self):
+        self.count += 1
+
+    def external(self, elapsed, inputs):
+        self.count = 0
+
+
 def linear(method="exact", **more):
     return hk.StateSpace(A, B, np.eye(2), x0=[1.0, -0.5], method=method, **PORTS, **more)
 
@@ -92,6 +114,9 @@ MODELS = {
     "stand-in": lambda _: StandIn(["force [N]", "x = 0.5"], "right"),
     **{f"ode, {method}": lambda _, m=method: equations(m) for method in METHODS},
     "python": lambda _: hk.Python(Lag),
+    "python, sampled": lambda _: hk.Python(Lag, period="70 ms", offset="20 ms", delay="10 ms"),
+    "python, sampled with jitter": lambda _: hk.Python(Lag, period="70 ms", jitter={"normal": "5 ms"}),
+    "devs": lambda _: hk.Devs(Clock, period="70 ms"),
     "rollback by replay": lambda _: Replay(hk.Python(Lag)),
     "output derivatives by trial steps": lambda _: Sloped(equations("rk4"), "10 us"),
     "output derivatives by backward differences": lambda _: Sloped(hk.Python(Rigid)),

@@ -180,6 +180,10 @@ def identify(place: OperatingPoint) -> Identification:
 
     Some begin otherwise than they go on (a multistep method without a past): they are tried later again.
     """
+    handles_them = bool(described_variables(place.model))  # an FMU does, within its steps
+    if place.model.capabilities.events and not handles_them:
+        why = "it announces events: what happens at instants is not seen in its steps"
+        return Identification(None, math.nan, why)
     found = _try_identify(place, 0)
     if found.again:
         later = _try_identify(place, LATER)

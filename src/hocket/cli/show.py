@@ -29,7 +29,8 @@ from hocket.model.protocols import Model, period_of
 from hocket.planning.planner import plan_tree
 from hocket.planning.prepare import without_constraints
 from hocket.planning.tree import PlanTree
-from hocket.simulators.wrappers.emulation import emulation_layers
+from hocket.simulators.python import Python
+from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model
 
 
 def describe(files: options.Files, changes: options.Changes = options.NO_CHANGES) -> None:
@@ -115,6 +116,8 @@ def _model_facts(model: Model) -> Iterator[str]:
     able, period = model.capabilities, period_of(model)
     yield from wording.describe_model(model)
     yield from [f"sampled every {format_duration(period)}"] if period else []
+    bare = innermost_model(model)
+    yield from [bare.sampling.words] if isinstance(bare, Python) and bare.sampling else []
     yield from ["rollback"] if able.rollback else []
     yield from ["output derivatives"] if able.slopes else []
     yield from [] if able.variable_step else ["only the step of its level"]

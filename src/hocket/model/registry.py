@@ -60,6 +60,8 @@ OWN: Mapping[Kind, Mapping[str, str]] = {
         "csv": "hocket.simulators.sources:Csv",
         "fmu": "hocket.simulators.fmu.recipe:Fmu",
         "function": "hocket.simulators.sources:Function",
+        "simpy": "hocket.simulators.simpy_environment:SimPy",
+        "devs": "hocket.simulators.devs:Devs",
         "coupler": "hocket.simulators.constraint:Coupler",
         "stand-in": "hocket.simulators.state_space:StandIn",
         "step-controller": "hocket.simulators.step_controller:StepController",

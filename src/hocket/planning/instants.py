@@ -89,7 +89,7 @@ def _instant_body(tree: PlanTree) -> Body:
     wiring, graph = tree.wiring, Feedthrough(tree.wiring)
     looped = {child for loop in graph.loops for child, _ in loop}
     order = _evaluation_order(wiring, graph)
-    reacts = [React(wiring.names[child]) for child in order if child not in looped]
+    reacts = [React(wiring.names[child]) for child in (*order, *_late(wiring, order)) if child not in looped]
     solves = [
         Solve(
             tuple(dict.fromkeys(wiring.names[child] for child, _ in loop)),
@@ -102,12 +102,39 @@ def _instant_body(tree: PlanTree) -> Body:
     return (*reacts, *solves, *commits, Record())
 
 
+def _late(wiring: Wiring, order: list[int]) -> list[int]:
+    """Return the children that an event reaches from one that comes after them: they react once more."""
+    rank = {child: number for number, child in enumerate(order)}
+    late = {target for source, target in _event_edges(wiring) if rank[source] > rank[target]}
+    return [child for child in order if child in late]
+
+
+def _event_edges(wiring: Wiring) -> set[tuple[int, int]]:
+    """Return pairs of children: one that emits an event, and one that it reaches."""
+    return {
+        (drive.child, child)
+        for child, drives in enumerate(wiring.drives)
+        for port, drive in zip(wiring.models[child].inputs, drives, strict=True)
+        if port.event and drive is not None and drive.child >= 0
+    }
+
+
 def _evaluation_order(wiring: Wiring, graph: Feedthrough) -> list[int]:
-    """Return the children in feedthrough order; of those that do not depend on each other, by name."""
+    """Return the children in feedthrough order, and what emits an event before what it reaches.
+
+    Around a circle of events feedthrough counts alone; of those that do not depend on each other the name.
+    """
     by_name = sorted(range(len(wiring.names)), key=wiring.names.__getitem__)
     place = {child: number for number, child in enumerate(by_name)}
     edges = {(place[source], place[target]) for source, target in graph.reactions}
-    return [by_name[each] for group in strong_components(len(by_name), edges) for each in group]
+    reached = {(place[source], place[target]) for source, target in _event_edges(wiring)}
+    followed = [each for group in strong_components(len(by_name), edges) for each in group]
+    rank = {each: number for number, each in enumerate(followed)}
+    return [
+        by_name[each]
+        for group in strong_components(len(by_name), edges | reached)
+        for each in sorted(group, key=rank.__getitem__)
+    ]
 
 
 def _loop_faults(tree: PlanTree) -> Iterator[Fault]:

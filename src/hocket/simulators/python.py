@@ -52,6 +52,14 @@ from hocket.simulators.recipes import (
     qualified_name,
     with_feedthrough,
 )
+from hocket.simulators.sampling import (
+    JitterLike,
+    SampledSimulator,
+    Sampling,
+    sampled_capabilities,
+    sampled_ports,
+    sampling_faults,
+)
 
 _OFFERS = (
     RollbackSimulator,
@@ -99,6 +107,11 @@ class Python(Recipe):
     `{"y": ["u"]}`. Without it every input is taken to have direct feedthrough to every output of
     `output(t, u)`, and to none of `output(t)`. A text is loaded when it is first asked about; file paths
     start in `folder`.
+
+    With a `period` it is sampled: its inputs are taken at `offset` + k `period` after the start, and its
+    outputs change `delay` later. `jitter` moves the samples, {"uniform": "1 ms"}: late by 0 to 1 ms, or
+    {"normal": "1 ms"}, the standard deviation; two with the same `seed` have the same jitter. Without a
+    period these four are parameters, as is a `seed` without `jitter`.
     """
 
     cls: type[Any] | str
@@ -107,6 +120,8 @@ class Python(Recipe):
     own_outputs: tuple[Port, ...] | None
     period: Fraction | None
     """Its own step in seconds, for the engine to wrap it with; None: the step of its level."""
+    sampling: Sampling | None
+    """Its period, where an offset, a delay or a jitter is given too: then it announces its samples."""
     values: tuple[tuple[str, Any], ...]
     folder: str
 
@@ -116,16 +131,28 @@ class Python(Recipe):
         inputs: Iterable[PortLike] | None = None,
         outputs: Iterable[PortLike] | None = None,
         period: Duration | None = None,
+        offset: Duration | None = None,
+        delay: Duration | None = None,
+        jitter: JitterLike | None = None,
+        seed: int | None = None,
         *,
         folder: str | Path = "",
         **parameters: Any,
     ):
+        options: dict[str, Any] = {"offset": offset, "delay": delay, "jitter": jitter, "seed": seed}
+        given = {name: value for name, value in options.items() if value is not None}
+        if period is None or given.keys() == {"seed"}:
+            parameters, given = {**parameters, **given}, {}
+        elif jitter is None and seed is not None:
+            parameters["seed"] = given.pop("seed")
+        sampling = None if period is None or not given else Sampling.of(period, **given)
         set_fields(
             self,
             cls=cls,
             own_inputs=None if inputs is None else parse_ports(inputs),
             own_outputs=None if outputs is None else parse_ports(outputs),
-            period=None if period is None else positive_duration(period, "period"),
+            period=None if period is None or sampling else positive_duration(period, "period"),
+            sampling=sampling,
             values=tuple(sorted(parameters.items())),
             folder=str(folder),
         )
@@ -143,11 +170,13 @@ class Python(Recipe):
 
     @property
     def outputs(self) -> tuple[Port, ...]:
-        return self._class_facts.outputs
+        own = self._class_facts.outputs
+        return own if self.sampling is None else sampled_ports(own)
 
     @property
     def capabilities(self) -> Capabilities:
-        return self._class_facts.capabilities
+        own = self._class_facts.capabilities
+        return own if self.sampling is None else sampled_capabilities(own)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -196,7 +225,13 @@ class Python(Recipe):
         if not isinstance(cls, type):
             expected = "a class, or text such as `plant.py:Tank`"
             raise ScenarioError(f"`{where}` is not a class", where, expected)
-        raise_faults([*_method_faults(cls, where), *_parameter_faults(cls, self.parameters, where)])
+        raise_faults(
+            [
+                *_method_faults(cls, where),
+                *parameter_faults(cls, self.parameters, where),
+                *self._ambiguous_faults(cls, where),
+            ]
+        )
         declared = class_declarations(cls)
         inputs = declared.get("inputs") if self.own_inputs is None else self.own_inputs
         outputs = declared.get("outputs") if self.own_outputs is None else self.own_outputs
@@ -209,7 +244,19 @@ class Python(Recipe):
         takes_inputs = _takes_arguments(cls, "output", 2)
         if not takes_inputs:
             outputs = tuple(replace(port, feedthrough=()) for port in outputs)
-        return _ClassFacts(cls, inputs, outputs, _class_capabilities(cls, where), takes_inputs)
+        capabilities = _class_capabilities(cls, where)
+        if self.sampling is not None:
+            raise_faults(sampling_faults(inputs, outputs, capabilities, where))
+        return _ClassFacts(cls, inputs, outputs, capabilities, takes_inputs)
+
+    def _ambiguous_faults(self, cls: type[Any], where: str) -> Iterator[Fault]:
+        """Yield the options of sampling that are parameters of the class too."""
+        for name in () if self.sampling is None else self.sampling.given:
+            if name in _parameter_names(cls):
+                what = (
+                    f"`{name}` is a parameter of `{cls.__name__}`, and of its sampling where it has a period"
+                )
+                yield Fault(what, Place(key=name, detail=where), "another name for the parameter")
 
     def open(self) -> Simulator:
         known = self._class_facts if self._class_facts.cls else self._load_class()
@@ -224,7 +271,10 @@ class Python(Recipe):
         except Exception as error:
             what = f"`{cls.__name__}` cannot be made: {type(error).__name__}: {error}"
             raise SimulatorError(what, place_of(error)) from error
-        return _ObjectSimulator(made, known.takes_inputs)
+        simulator = _ObjectSimulator(made, known.takes_inputs)
+        if self.sampling is None:
+            return simulator
+        return SampledSimulator(simulator, self.sampling, known.inputs, known.outputs)
 
 
 class _ObjectSimulator:
@@ -269,12 +319,12 @@ def _method_faults(cls: type[Any], where: str) -> Iterator[Fault]:
         yield Fault(what, where, "both, for rollback, or neither", hint)
 
 
-def _parameter_faults(cls: type[Any], given: Mapping[str, Any], where: str) -> Iterator[Fault]:
-    try:
-        wanted = inspect.signature(cls).parameters.values()
-    except (TypeError, ValueError):
+def parameter_faults(cls: type[Any], given: Mapping[str, Any], where: str) -> Iterator[Fault]:
+    """Yield why objects of a class cannot be made with these parameters."""
+    wanted = _parameters(cls)
+    if wanted is None:
         return  # a compiled class cannot be asked: opening it tells
-    names = [p.name for p in wanted if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    names = _parameter_names(cls)
     if not any(p.kind is p.VAR_KEYWORD for p in wanted):
         for name in given:
             if name not in names:
@@ -284,6 +334,19 @@ def _parameter_faults(cls: type[Any], given: Mapping[str, Any], where: str) -> I
         if p.name in names and p.default is p.empty and p.name not in given:
             hint = f"`Python({cls.__name__}, ..., {p.name}=...)`"
             yield Fault(f"`{cls.__name__}` needs the parameter `{p.name}`", where, "", hint)
+
+
+def _parameters(cls: type[Any]) -> list[inspect.Parameter] | None:
+    """Return what objects of a class are made with; None: it cannot be asked."""
+    try:
+        return list(inspect.signature(cls).parameters.values())
+    except (TypeError, ValueError):
+        return None
+
+
+def _parameter_names(cls: type[Any]) -> list[str]:
+    wanted = _parameters(cls) or []
+    return [p.name for p in wanted if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
 
 
 def _takes_arguments(cls: type[Any], name: str, size: int) -> bool:

@@ -173,7 +173,8 @@ def react_child(level: LiveLevel, child: int) -> None:
     present = presence(level, child)
     takes_part = child in state.taking
     due = due_tick(level, child) if takes_part else None
-    called = takes_part and (child in state.eager or (due is not None and due <= tick))
+    waits = child in state.eager or (due is not None and due <= tick)
+    called = takes_part and waits and child not in state.reacted
     if not called and not any(present):
         return
     hear(level, child)
@@ -286,11 +287,12 @@ def react_level(level: Any, tick: int, n: int, u: Array, present: Sequence[bool]
     for port, there in enumerate(present):
         if there:
             state.own_jumps[port] += 1
-    level.reached, state.n = tick, 0
-    if n == 1 and level.rows is not None:
-        level.rows.keep(level, tick, due=True)
-    state.n, state.taken = n, tick
-    state.reacted.clear()
+    if (state.n, state.taken) != (n, tick):  # else once more in the same instant
+        level.reached, state.n = tick, 0
+        if n == 1 and level.rows is not None:
+            level.rows.keep(level, tick, due=True)
+        state.n, state.taken = n, tick
+        state.reacted.clear()
     before = [state.jumps[drive.child][drive.port] for drive in level.wiring.outputs]
     level.run(tuple(each for each in state.instruction.body if isinstance(each, (React, Solve))))
     now = [state.jumps[drive.child][drive.port] for drive in level.wiring.outputs]
@@ -303,6 +305,7 @@ def commit_level(level: Any) -> bool:
     assert state.instruction is not None
     level.run(tuple(each for each in state.instruction.body if isinstance(each, (Commit, Record))))
     state.n = 0
+    state.shown.clear()
     level.end_jump()
     return bool(state.eager) or any(
         any(presence(level, child)) for child in range(len(level.children)) if _listens(level, child)

@@ -22,6 +22,7 @@ from hocket.engine.reference.acceleration import make_accelerator
 from hocket.engine.reference.instants import (
     InstantState,
     commit_children,
+    is_level,
     next_due,
     react_child,
     run_instant,
@@ -340,12 +341,15 @@ class Level:
 
     def store_jumps(self, child: int, whole: bool, present: Sequence[bool] | None = None) -> None:
         """Evaluate the outputs of a child at an instant; where one jumps, what was before it is forgotten."""
-        tick, simulator, outputs = self.ticks[child], self.children[child], self.wiring.models[child].outputs
+        tick, outputs = self.ticks[child], self.wiring.models[child].outputs
+        simulator: Any = self.children[child]
         if not outputs:
             return
         before = [ring[-1] for ring in self.memory.rings[child]]
         u = self.inputs_since(child, tick)
-        y = simulator.newest_outputs(1) if isinstance(simulator, Level) else self.outputs_of(child, tick, u)
+        # a level that has instants has just evaluated them; one that is sampled takes its sample again
+        evaluated = is_level(simulator)
+        y = simulator.newest_outputs(1) if evaluated else self.outputs_of(child, tick, u)
         slopes = self.slopes_of(child, tick, u) if self.memory.sloped[child] else None
         here = {
             number
@@ -355,7 +359,7 @@ class Level:
         self.memory.store(child, tick, y, slopes, here)
         self.note_jumps(child, before)
         for number in here:
-            if outputs[number].event:
+            if outputs[number].event and (child, number) not in self.instants.shown:
                 self.instants.jumps[child][number] += 1
                 self.instants.shown.add((child, number))
             if whole:

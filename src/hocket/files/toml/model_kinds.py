@@ -220,6 +220,19 @@ _TYPES = Field(
     "of columns that are not reals: integer, boolean, enumeration",
     get=lambda model: {port.name: port.type for port in model.outputs if port.type != "real"} or None,
 )
+_JITTER = MappingForm(DURATION, 'a table: { uniform = "1 ms" }, late by 0 to 1 ms, or { normal = "1 ms" }')
+
+
+def _sampling(name: str, form: Form, about: str) -> Field:
+    """Return an option of a model that is sampled."""
+    return Field(name, form, about, get=lambda model: model.sampling and vars(model.sampling)[name])
+
+
+def _written_jitter(model: Any) -> dict[str, Fraction] | None:
+    jitter = model.sampling and model.sampling.jitter
+    return {jitter.distribution: jitter.width} if jitter else None
+
+
 _BEGIN = Field("begin", DURATION, "the time at the start")
 
 _KEYS: dict[str, tuple[Field, ...]] = {
@@ -272,9 +285,32 @@ _KEYS: dict[str, tuple[Field, ...]] = {
         Field("class", CODE, "file.py:Name or module:Name", "cls"),
         Field("inputs", PORTS, "if the class does not say", get=attrgetter("own_inputs")),
         Field("outputs", PORTS, "if the class does not say", get=attrgetter("own_outputs")),
-        Field("period", DURATION, "its own step; left out: that of its level"),
+        Field(
+            "period",
+            DURATION,
+            "its own step; left out: that of its level",
+            get=lambda model: model.period if model.sampling is None else model.sampling.period,
+        ),
+        _sampling("offset", DURATION, "of the first sample from the start"),
+        _sampling("delay", DURATION, "from a sample to the change of outputs that follows from it"),
+        Field("jitter", _JITTER, "how far samples are from their times", get=_written_jitter),
+        _sampling("seed", WHOLE, "of the jitter"),
         *WRAPPERS,
         _folder_field("cls"),
+        _PARAMETERS,
+    ),
+    "devs": (
+        Field("atomic", CODE, "a class derived from hocket.Atomic, as file.py:Name or module:Name"),
+        Field("inputs", PORTS, "if the class does not say", get=attrgetter("own_inputs")),
+        Field("outputs", PORTS, "if the class does not say", get=attrgetter("own_outputs")),
+        _folder_field("atomic"),
+        _PARAMETERS,
+    ),
+    "simpy": (
+        Field("factory", CODE, "a function of an environment and its ports, as file.py:name or module:name"),
+        Field("inputs", PORTS),
+        Field("outputs", PORTS),
+        _folder_field("factory"),
         _PARAMETERS,
     ),
     "table": (

@@ -277,13 +277,14 @@ class PortsForm(DefinedForm):
 
 _NAME = Field("name", TEXT), Field("unit", TEXT, "a physical unit: m/s"), Field("start", NUMBER)
 _FEEDTHROUGH = Field("feedthrough", TEXTS, "the inputs that have direct feedthrough to an output")
+_EVENT = Field("event", TRUTH, "whether it has a value at single instants only")
 REACTIVITIES = ChoiceForm(get_args(Reactivity))
 REACTIVITY = Field(
     "reactivity",
     REACTIVITIES,
     "of an input: whether it takes a step with the value at its end, or with that at its start",
 )
-PORTS = PortsForm("ports", table_kind("a port", Port, *_NAME, _FEEDTHROUGH, REACTIVITY, tagged=False))
+PORTS = PortsForm("ports", table_kind("a port", Port, *_NAME, _FEEDTHROUGH, REACTIVITY, _EVENT, tagged=False))
 OUTPUTS = PortsForm("outputs", table_kind("an output", Port, *_NAME, tagged=False))
 """Of models that know themselves which inputs have direct feedthrough."""
 _TYPE = Field("type", ChoiceForm(get_args(PortType)), "what its numbers mean")
