@@ -12,7 +12,7 @@ namespace hocket {
 class PythonSimulator final : public Simulator {
   public:
     PythonSimulator(nanobind::object simulator, int rows, int inputs, int outputs, const Clock& clock,
-                    nanobind::object micro, nanobind::object event_tick);
+                    nanobind::object micro, nanobind::object event_tick, bool observes);
     bool step(const Span& span, const double* u) override;
     bool output(std::int64_t tick, const double* u, double* y) override;
     bool slope(std::int64_t tick, const double* u, double* dy) override;
@@ -45,6 +45,7 @@ class PythonSimulator final : public Simulator {
     nanobind::object error_;
     int rows_, inputs_, outputs_;
     const Clock* clock_;
+    double slack_;  // how far from the end of a step it may stop, as a part of the step
     Failure failure_;
     struct View {
         const double* at = nullptr;

@@ -55,6 +55,9 @@ class Capabilities:
     """After a step that ended early it stands there and goes on: without a partner nothing is rolled back."""
     events: bool = False
     """due(), react() and commit(): it takes part in instants; steps end where it announces an event."""
+    observes: bool = False
+    """It watches outputs and drives nothing but events: in every algorithm it steps behind what it watches,
+    and may ask for another end of the step, shorter or longer, to the last rounding."""
 
 
 class Simulator(Protocol):

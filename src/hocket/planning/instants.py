@@ -22,6 +22,7 @@ from hocket.model.composite import is_sampled
 from hocket.model.protocols import Model
 from hocket.plan import Adapt, Body, Commit, Instant, React, Record, Solve, Try
 from hocket.plan.plan import Note, NoteKind
+from hocket.planning.detectors import place_detectors
 from hocket.planning.tree import PlanTree
 
 AT_MOST = 1000
@@ -65,7 +66,7 @@ def _add_instants(tree: PlanTree, found_outside: bool) -> None:
     instant = Instant(_instant_body(tree), AT_MOST)
     tree.plan = replace(
         tree.plan,
-        step=_insert(tree.plan.step, instant, found, announced=not rigid),
+        step=_insert(place_detectors(tree.plan.step, tree.wiring), instant, found, announced=not rigid),
         notes=(*tree.plan.notes, *_late_notes(tree, stuck, rigid, found or found_outside)),
     )
     for inner in tree.inner.values():

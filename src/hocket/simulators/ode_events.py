@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from hocket.errors import Fault, ScenarioError, raise_faults
 from hocket.model.arguments import choice_faults
+from hocket.model.crossings import Direction
 from hocket.model.extrapolators import shift_origin, value_at
 from hocket.model.protocols import (
     Array,
@@ -23,7 +24,6 @@ from hocket.model.protocols import (
 )
 from hocket.simulators.methods import micro_steps
 
-Direction: TypeAlias = Literal["falling", "rising", "both"]
 PIECES = 8
 """Places where crossings are looked for in a step of a method that has no micro steps of its own."""
 HALVINGS = 60

@@ -262,6 +262,7 @@ class NativeEngine:
                     event_tick=partial(announced_tick, level.clock)
                     if child in level.instants.taking
                     else None,
+                    observes=level.wiring.models[child].capabilities.observes,
                     rows=rows,
                     inputs=inputs,
                     outputs=outputs,

@@ -52,6 +52,7 @@ from hocket.model.bonds import Bond
 from hocket.model.code_loading import is_code_refused
 from hocket.model.composite import Composite, Orchestrator, StartMode
 from hocket.model.constraints import Constraint
+from hocket.model.crossings import Crossing
 from hocket.model.experiment import Experiment, Tuning
 from hocket.model.hosts import Hosts
 from hocket.model.ports import Port
@@ -295,8 +296,10 @@ def _build_level(
     constraints: Mapping[str, Constraint] | None = None,
     hosts: Hosts | None = None,
     inserted: Mapping[str, Insertion] | None = None,
+    crossings: Mapping[str, Crossing] | None = None,
 ) -> Composite:
-    scenario = Scenario(models, connections, inputs, outputs, record, bonds, constraints, hosts, inserted)
+    named = bonds, constraints, hosts, inserted, crossings
+    scenario = Scenario(models, connections, inputs, outputs, record, *named)
     how = orchestrator or "jacobi", extrapolation, start, sampled
     return Composite(scenario, _ANY_STEP if step is None else step, *how, inherits_step=step is None)
 
@@ -342,6 +345,12 @@ LEVEL = table_kind(
         "constraints",
         _named_tables("CONSTRAINTS"),
         "equations between ports, by name: [constraints.link]",
+        stand_in=None,
+    ),
+    _scenario_key(
+        "crossings",
+        _named_tables("CROSSINGS"),
+        "events where an output passes a value, by name: [crossings.bounce]",
         stand_in=None,
     ),
     _scenario_key(
@@ -450,11 +459,11 @@ FILE: TableKind = TableKind(
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a scenario file, with all that is known by name."""
-    from hocket.files.toml.named_tables import BONDS, CONSTRAINTS, HOSTS, INSERTIONS
+    from hocket.files.toml.named_tables import BONDS, CONSTRAINTS, CROSSINGS, HOSTS, INSERTIONS
 
     defined = (
         *(MODELS, ORCHESTRATORS, ACCELERATIONS, EXTRAPOLATIONS, CONNECTIONS),
-        *(BONDS, CONSTRAINTS, HOSTS, INSERTIONS, SHOWN, PORTS, OUTPUTS),
+        *(BONDS, CONSTRAINTS, CROSSINGS, HOSTS, INSERTIONS, SHOWN, PORTS, OUTPUTS),
     )
     return {
         # the TOML plug-ins of editors understand draft 7
