@@ -71,7 +71,15 @@ def _add_instants(tree: PlanTree, found_outside: bool) -> None:
     )
     for inner in tree.inner.values():
         if not inner.composite.sampled:
-            _add_instants(inner, found or found_outside)
+            _add_instants(inner, (found or found_outside) and ends_around(inner, tree))
+
+
+def ends_around(inner: PlanTree, around: PlanTree) -> bool:
+    """Return whether a step that ends early in a level can end that of the level around it.
+
+    A level with a longer step is stepped when the level around has gone on: it meets what it finds alone.
+    """
+    return inner.composite.step <= around.composite.step
 
 
 def _insert(step: Body, instant: Instant, found: bool, announced: bool) -> Body:
