@@ -227,6 +227,17 @@ class EventSimulator(Simulator, Protocol):
         """End the instant: change states as react() has found; return whether another instant must follow."""
 
 
+class SpacedEventSimulator(EventSimulator, Protocol):
+    """A simulator that can go on where its events pile up (Zeno) or chatter.
+
+    The engine asks for it once, at such an event, in levels with `on_zeno = "continue"`. Where it is missing
+    such a level goes on with the events as they come.
+    """
+
+    def space_events(self, interval: float) -> None:
+        """From now on, let events be at least so many seconds apart: what happens earlier is met then."""
+
+
 class EndingSimulator(Simulator, Protocol):
     """A simulator that may ask to end the simulation, as FMUs do.
 

@@ -24,6 +24,10 @@ from hocket.model.protocols import Array, Capabilities, Simulator
 INPUT, EVENT = "u", "event"
 PROBE = 2.0**-10
 """The first step behind an event, as a part of the longest: it shows where the output goes."""
+FLIGHT = 2.0**-3
+"""The same as a part of the time since the event before it, if that is shorter,"""
+SHORTEST = 2.0**-30
+"""and at least this part of the longest."""
 NEXT = 2.0**-16
 """The shortest step to a crossing that is predicted, as a part of the longest."""
 ROUNDINGS = 16.0
@@ -70,6 +74,10 @@ class _State(NamedTuple):
     shown: int = 0
     fresh: bool = True
     """Whether nothing has happened since the start."""
+    blind: float = -math.inf
+    """Until when it does not look, where events piled up."""
+    newest: float = -math.inf
+    """The time of the newest event."""
     late: tuple[int, float] = (0, 0.0)
     """How many crossings were met late, and by how much at most."""
 
@@ -82,6 +90,8 @@ class _Search:
     points: dict[float, float] = field(default_factory=dict)
     asked: float | None = None
     """The end that it has asked for."""
+    closed: float | None = None
+    """The end before which there is no other place, right behind the crossing."""
     suspected: bool = False
     """Whether it has looked within the step already."""
     lengths: list[float] = field(default_factory=list)
@@ -101,6 +111,7 @@ class CrossingDetector:
         self.state = _State()
         self.next = _State()
         self.search = _Search(self.state)
+        self.spacing = 0.0
 
     def start(self, t: float) -> None:
         self.state = _State(reached=t)
@@ -130,9 +141,15 @@ class CrossingDetector:
             self.state = self.state._replace(value=value, side=self._pass(0, value)[0])
         return np.array([float(self.state.shown)])
 
+    def space_events(self, interval: float) -> None:
+        """Let crossings be at least so many seconds apart."""
+        self.spacing = interval
+
     def notes(self) -> list[str]:
         """Say how late crossings were met."""
         count, most = self.state.late
+        if self.spacing:
+            return [f"its events piled up: from then on they are at least {self.spacing:.4g} s apart"]
         if not count:
             return []
         times = "one crossing" if count == 1 else f"{count} crossings"
@@ -145,6 +162,8 @@ class CrossingDetector:
         if u.ndim > 2 or h == 0.0:
             return t + h
         value = float(u[0, 0]) - self.at
+        if t < self.state.blind:
+            return self._wait(t, h, value)
         end = self._search(t, h, value) if self.early else None
         if end is not None:
             return self.search.start.reached + end
@@ -153,6 +172,21 @@ class CrossingDetector:
         self._arrive(t, h, value, side, passed if counts else 0)
         if not self.early:
             self._predict(h, counts)
+        return t + h
+
+    def _wait(self, t: float, h: float, value: float) -> float:
+        """Look again once the time has come: what has crossed counts, and what has only gone further."""
+        state = self.state
+        if t + h < state.blind - NEXT * self.spacing:
+            self._arrive(t, h, value, state.side, 0)
+            return t + h
+        side, passed = self._pass(state.side, value)
+        further = side * value > max(self.band, side * state.value)
+        found = side if self._counts(side) and (passed or further) else 0
+        self._arrive(t, h, value, side, found)
+        returning = not found and self._counts(side) and side * value > self.band
+        again = t + h + self.spacing if returning else -math.inf
+        self.state = self.state._replace(blind=again, look=again if returning else None)
         return t + h
 
     def _pass(self, side: int, value: float) -> tuple[int, int]:
@@ -193,9 +227,8 @@ class CrossingDetector:
         seen = [each for each in search.points if abs(each - here) < 0.5 * least]
         here = seen[0] if seen else here
         search.points[here] = value
-        asked, near = search.asked, max(least, 1e-9 * here)
-        own = asked is not None and abs(here - asked) <= near
-        if asked is not None and here >= asked - near:
+        own = search.asked is not None and here >= search.asked - least
+        if own:
             search.asked = None
         bracket = self._bracket()
         if bracket is None:
@@ -205,7 +238,9 @@ class CrossingDetector:
             search.asked = self._extremum(t, h, value)
             return search.asked
         a, b, direction = bracket
-        enclosed = b - a <= least or (own and bool(seen) and here == b)
+        if own and seen and here == b:
+            search.closed = b
+        enclosed = b - a <= least or search.closed == b
         if here == b and enclosed:
             return None
         if here < b and (not own or self.model.repeated):
@@ -323,7 +358,7 @@ class CrossingDetector:
         state, value = self.state, float(u[0]) - self.at
         side, passed = (state.pending, state.pending) if state.pending else self._pass(state.side, value)
         shown = passed if self._counts(passed) else 0
-        look = t + PROBE * state.longest if shown and self.model.heard and state.longest else state.look
+        look = t + self._probe(t) if shown and (self.model.heard or self.spacing) else state.look
         self.next = state._replace(
             reached=t,
             value=value,
@@ -331,10 +366,18 @@ class CrossingDetector:
             past=() if shown or value != state.value else state.past,
             pending=0,
             look=look,
+            blind=t + self.spacing if shown and self.spacing else state.blind,
+            newest=t if shown else state.newest,
             fresh=False,
         )
         self.state = state._replace(shown=shown)
         return [shown != 0]
+
+    def _probe(self, t: float) -> float:
+        """Return how long after an event it looks at the output again."""
+        longest = self.state.longest
+        soon = min(PROBE * longest, FLIGHT * (t - self.state.newest))
+        return self.spacing or max(soon, SHORTEST * longest)
 
     def commit(self) -> bool:
         """Take what react() has found; a jump back across the value is another event."""
