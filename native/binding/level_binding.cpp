@@ -56,11 +56,11 @@ void add_projected(LevelBuilder& self, const std::shared_ptr<Balance>& balance, 
         linear.rows, balance->inputs, outputs);
 }
 
-void add_python(LevelBuilder& self, nb::object simulator, nb::object micro, nb::object event_tick, bool observes,
-                bool places, int rows, int inputs, int outputs) {
-    auto child =
-        std::make_unique<PythonSimulator>(std::move(simulator), rows, inputs, outputs,
-                                          self.level->state.clock, std::move(micro), std::move(event_tick), observes, places);
+void add_python(LevelBuilder& self, nb::object simulator, nb::object micro, nb::object event_tick,
+                bool observes, bool places, int rows, int inputs, int outputs) {
+    auto child = std::make_unique<PythonSimulator>(std::move(simulator), rows, inputs, outputs,
+                                                   self.level->state.clock, std::move(micro),
+                                                   std::move(event_tick), observes, places);
     self.level->add_child(std::move(child), rows, inputs, outputs);
 }
 

@@ -119,11 +119,10 @@ bool Instants::mind_pace(int child) {
     const Pace found = member.pace.count(tick, state_.length, shortest);
     if (found == Pace::fine) return true;
     if (!continues)
-        return state_.fail(
-            {.kind = found == Pace::zeno ? Failure::Kind::zeno : Failure::Kind::chattering,
-             .child = child,
-             .tick = tick,
-             .value = t + member.pace.left() * one});
+        return state_.fail({.kind = found == Pace::zeno ? Failure::Kind::zeno : Failure::Kind::chattering,
+                            .child = child,
+                            .tick = tick,
+                            .value = t + member.pace.left() * one});
     member.spaced = true;
     return slot.simulator->space_events(tick, spacing * clock.span(state_.length)) ||
            state_.fail(slot, Call::space_events);

@@ -450,7 +450,16 @@ class Level:
         agreed: Agreed | None,
     ) -> None: ...
     def add_python(
-        self, *, simulator: Any, micro: Any, event_tick: Any, observes: bool, places: bool, rows: int, inputs: int, outputs: int
+        self,
+        *,
+        simulator: Any,
+        micro: Any,
+        event_tick: Any,
+        observes: bool,
+        places: bool,
+        rows: int,
+        inputs: int,
+        outputs: int,
     ) -> None: ...
     def add_native(self, *, simulator: Simulator, rows: int, inputs: int, outputs: int) -> None: ...
     def add_level(self, *, level: Level, rows: int, inputs: int, outputs: int) -> None: ...

@@ -48,7 +48,7 @@ class EventPace:
     """Of events that pile up: the time from the newest event to their limit."""
 
     def count(self, time: float, short: float) -> Pace:
-        """Take the time of an event; return how they follow each other, where intervals up to one are short."""
+        """Take the time of an event; return how they follow each other. Intervals up to `short` are short."""
         times = self.times
         while times and times[-1] >= time:
             times.pop()

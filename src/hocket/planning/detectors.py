@@ -85,7 +85,9 @@ def _crossing_faults(composite: Composite) -> Iterator[Fault]:
         if composite.sampled:
             what = f"`{name}` is to end steps at an event, and a sampled level steps on its own grid only"
             expected = "a level that is not sampled"
-            yield Fault(what, Place.of(f"crossings.{name}"), expected, "put the crossing into the level around")
+            yield Fault(
+                what, Place.of(f"crossings.{name}"), expected, "put the crossing into the level around"
+            )
 
 
 def place_detectors(step: Body, wiring: Wiring) -> Body:
@@ -121,7 +123,7 @@ def _at_the_end(step: Body, detector: str) -> Body:
 
 
 def _last_part(body: Body, sim: str) -> Fraction:
-    """Return which part of the level's step the last step of a simulator is; those in a Next count as whole."""
+    """Return which part of the level's step the last step of a simulator is; in a Next it counts as whole."""
     turns = {id(each) for _, one in walk(body) if isinstance(one, Next) for _, each in walk((one,))}
     steps = [each for _, each in walk(body) if isinstance(each, Step) and each.sim == sim]
     return steps[-1].fraction if steps and id(steps[-1]) not in turns else WHOLE

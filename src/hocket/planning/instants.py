@@ -25,6 +25,7 @@ from hocket.plan.plan import Note, NoteKind
 from hocket.planning.detectors import place_detectors
 from hocket.planning.tree import PlanTree
 
+
 def with_instants(root: PlanTree) -> None:
     """Give every level of a tree in which something happens its instants."""
     if _has_events(root):
@@ -59,7 +60,9 @@ def _add_instants(tree: PlanTree, found_outside: bool) -> None:
     stuck, rigid = _unable_to_roll_back(tree), _rigid(tree)
     finds = any(model.capabilities.stops_early for model in models)
     found = finds and not stuck and not rigid and not found_outside
-    instant = Instant(_instant_body(tree), tree.composite.at_most_instants, tree.composite.on_zeno == "continue")
+    instant = Instant(
+        _instant_body(tree), tree.composite.at_most_instants, tree.composite.on_zeno == "continue"
+    )
     tree.plan = replace(
         tree.plan,
         step=_insert(place_detectors(tree.plan.step, tree.wiring), instant, found, announced=not rigid),

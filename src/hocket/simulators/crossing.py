@@ -102,6 +102,7 @@ class CrossingDetector:
     """Watches one value. `early`: the level handles steps that end elsewhere than asked for."""
 
     early = False
+    z, size, last_h = np.zeros(0), 0, None  # the linear reading finds nothing in it
 
     def __init__(self, model: Detector):
         crossing = model.crossing
@@ -133,7 +134,7 @@ class CrossingDetector:
         if self.search.start is not state:
             self.search = _Search(state, {0.0: state.value})
 
-    def output(self, t: float, u: Array) -> Array:  # noqa: ARG002
+    def output(self, t: float, u: Array) -> Array:
         if u.ndim > 2:  # in the linear reading nothing happens
             return np.zeros((1, *u.shape[2:]))
         if self.state.fresh:
@@ -344,7 +345,9 @@ class CrossingDetector:
         if root < 0.0:
             return None
         q = -0.5 * (slope + math.copysign(math.sqrt(root), slope))
-        found = [s for s in (q / curve if curve else math.inf, gap / q if q else math.inf) if 0.0 < s < math.inf]
+        found = [
+            s for s in (q / curve if curve else math.inf, gap / q if q else math.inf) if 0.0 < s < math.inf
+        ]
         return min(found, default=None)
 
     # instants
@@ -353,7 +356,7 @@ class CrossingDetector:
         """Return the time of the crossing until it is handled, or when it wants to see the output."""
         return self.state.reached if self.state.pending else self.state.look
 
-    def react(self, t: float, n: int, u: Array, present: Sequence[bool]) -> list[bool]:  # noqa: ARG002
+    def react(self, t: float, n: int, u: Array, present: Sequence[bool]) -> list[bool]:
         """Show the crossing that was found, or that a jump has made."""
         state, value = self.state, float(u[0]) - self.at
         side, passed = (state.pending, state.pending) if state.pending else self._pass(state.side, value)
@@ -385,4 +388,3 @@ class CrossingDetector:
         again = self._counts(passed)
         self.state = self.next if again else self.next._replace(side=side)
         return again
-

@@ -43,8 +43,8 @@ from hocket.engine.selection import RecordedTable, attach_micro_rows
 from hocket.engine.simulator_calls import EarlyError, not_finite, simulator_error
 from hocket.engine.watch import Attend
 from hocket.errors import HocketError, InternalError
-from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.model.event_pace import Pace
+from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.model.protocols import Array, PreferredStepSimulator, native_twin, provides
 from hocket.plan import Adapt, Feed, Read, Repeat, Save, Solve, walk
 from hocket.plan.messages import Load
