@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.simulators.ode_events import Event
 
 ENGINES = ("interpreter", "native")
 G = 9.81
@@ -68,15 +67,15 @@ def ball_ode(e: float = 0.7) -> hk.Ode:
         lambda t, x, u: [x[1], -G],
         x0=[1.0, 0.0],
         outputs=["h", "v"],
-        events=[Event(lambda t, x, u: x[0], "falling", lambda t, x, u: [0.0, -e * x[1]])],
+        events=[hk.Event(lambda t, x, u: x[0], "falling", lambda t, x, u: [0.0, -e * x[1]])],
     )
 
 
 def relay_ode(*, both: bool = False) -> hk.Ode:
     """x' = mode, and mode = -sgn x."""
-    turn = Event(lambda t, x, u: x[0], "both", lambda t, x, u: [x[0], -x[1]])
-    falls = Event(lambda t, x, u: x[0], "falling", lambda t, x, u: [x[0], 1.0])
-    rises = Event(lambda t, x, u: x[0], "rising", lambda t, x, u: [x[0], -1.0])
+    turn = hk.Event(lambda t, x, u: x[0], "both", lambda t, x, u: [x[0], -x[1]])
+    falls = hk.Event(lambda t, x, u: x[0], "falling", lambda t, x, u: [x[0], 1.0])
+    rises = hk.Event(lambda t, x, u: x[0], "rising", lambda t, x, u: [x[0], -1.0])
     return hk.Ode(
         lambda t, x, u: [x[1], 0.0],
         x0=[1.0, -1.0],

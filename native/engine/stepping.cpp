@@ -1,5 +1,7 @@
 #include "engine/stepping.hpp"
 
+#include <algorithm>
+
 namespace hocket {
 
 void Stepping::prepare() {
@@ -36,12 +38,7 @@ bool Stepping::read_at_instant(Slot& slot, const std::vector<std::uint8_t>& even
     if (!slot.simulator->newest(slot.tick, polynomials, memory.y.data() + slot.y)) return state_.fail(slot);
     for (std::size_t k = 0; k < child.events.size(); ++k)
         if (!here[child.events[k] - slot.y]) memory.y[child.events[k]] = child.last_events[k];
-    if (child.unchecked) {
-        const double* values = memory.y.data() + slot.y;
-        double sum = 0.0;
-        for (int k = 0; k < child.outputs; ++k) sum += values[k] - values[k];
-        if (sum != 0.0) return state_.fail(slot);
-    }
+    if (child.unchecked && !are_finite(memory.y.data() + slot.y, child.outputs)) return state_.fail(slot);
     double* slopes = nullptr;
     if (child.sloped) {
         slopes = slopes_.data() + child.slope_room;
@@ -52,6 +49,29 @@ bool Stepping::read_at_instant(Slot& slot, const std::vector<std::uint8_t>& even
         if (!event[port] || here[port])
             memory.ring(signal).push(slot.tick, memory.y[signal], slopes ? slopes[port] : 0.0);
     }
+    return true;
+}
+
+bool Stepping::read(Slot& slot, const std::vector<int>& ports) {
+    const int number = state_.index(slot);
+    const Child& child = state_.children[number];
+    ExchangeMemory& memory = state_.memory;
+    double *y = memory.y.data() + slot.y, *kept = kept_.data() + slot.y;
+    std::copy(y, y + child.outputs, kept);
+    const double* polynomials = state_.inputs_now(number, inputs_.data() + child.input_room);
+    if (!slot.simulator->output(slot.tick, polynomials, y)) return state_.fail(slot);
+    if (child.unchecked && !are_finite(y, child.outputs)) return state_.fail(slot);
+    for (int port : ports) kept[port] = y[port];
+    std::copy(kept, kept + child.outputs, y);
+    double* slopes = nullptr;
+    if (child.sloped) {
+        slopes = slopes_.data() + child.slope_room;
+        if (!slot.simulator->slope(slot.tick, polynomials, slopes)) return state_.fail(slot);
+    }
+    const std::int64_t at = slot.simulator->shown_at(slot.tick);
+    for (int port : ports)
+        if (const int ring = memory.ring_of[slot.y + port]; ring >= 0)
+            memory.rings[ring].push(at, y[port], slopes ? slopes[port] : 0.0);
     return true;
 }
 

@@ -14,7 +14,7 @@ import hocket as hk
 from hocket.model.ports import Port
 from hocket.plan import Instant, Try, walk
 from hocket.planning.planner import plan_tree
-from hocket.simulators.ode_events import Event
+from hocket.simulators.ode import Event
 from systems import ENGINES, lag
 
 JUMP = 0.0537

@@ -55,13 +55,15 @@ def _with_ports(
                 continue
             if not source and path in driven:
                 continue  # already driven inside: the check says so
+            start = None if source else port.start
             ends[source].append(
                 Port(
                     path,
                     port.unit,
-                    None if source else port.start,
+                    start,
                     type=port.type,
                     held=port.held,
+                    reactivity=None if source else port.reactivity,
                     event=port.event,
                 )
             )

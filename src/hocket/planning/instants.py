@@ -16,7 +16,7 @@ from dataclasses import replace
 from hocket.coupling.feedthrough import Feedthrough
 from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import Wiring
-from hocket.errors import Fault, Place, list_names
+from hocket.errors import Fault, Place, list_names, raise_faults
 from hocket.model.clock import format_duration
 from hocket.model.composite import is_sampled
 from hocket.model.protocols import Model
@@ -26,14 +26,10 @@ from hocket.planning.detectors import place_detectors
 from hocket.planning.tree import PlanTree
 
 
-def with_instants(root: PlanTree) -> None:
-    """Give every level of a tree in which something happens its instants."""
-    if _has_events(root):
-        _add_instants(root, found_outside=False)
-
-
-def _has_events(tree: PlanTree) -> bool:
-    return any(model.capabilities.events or model.capabilities.stops_early for model in _leaf_models(tree))
+def add_instants(root: PlanTree) -> None:
+    """Give every level of a tree in which something happens its instants; raises ScenarioError."""
+    raise_faults(_loop_faults(root))
+    _add_instants(root, found_outside=False)
 
 
 def _leaf_models(tree: PlanTree) -> Iterator[Model]:
@@ -114,7 +110,7 @@ def _evaluation_order(wiring: Wiring, graph: Feedthrough) -> list[int]:
     return [by_name[each] for group in strong_components(len(by_name), edges) for each in group]
 
 
-def loop_faults(tree: PlanTree) -> Iterator[Fault]:
+def _loop_faults(tree: PlanTree) -> Iterator[Fault]:
     """Yield the algebraic loops in which something happens at instants: they have no single solution."""
     for level in tree.levels():
         wiring = level.wiring
