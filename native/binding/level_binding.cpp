@@ -56,11 +56,11 @@ void add_projected(LevelBuilder& self, const std::shared_ptr<Balance>& balance, 
         linear.rows, balance->inputs, outputs);
 }
 
-void add_python(LevelBuilder& self, nb::object simulator, nb::object micro, nb::object event_tick, int rows,
-                int inputs, int outputs) {
-    auto child =
-        std::make_unique<PythonSimulator>(std::move(simulator), rows, inputs, outputs,
-                                          self.level->state.clock, std::move(micro), std::move(event_tick));
+void add_python(LevelBuilder& self, nb::object simulator, nb::object micro, nb::object event_tick,
+                bool observes, bool places, int rows, int inputs, int outputs) {
+    auto child = std::make_unique<PythonSimulator>(std::move(simulator), rows, inputs, outputs,
+                                                   self.level->state.clock, std::move(micro),
+                                                   std::move(event_tick), observes, places);
     self.level->add_child(std::move(child), rows, inputs, outputs);
 }
 
@@ -279,7 +279,7 @@ void bind_levels(nb::module_& module) {
         .def("add_projected", &add_projected, nb::kw_only(), "balance"_a, "z"_a, "last_h"_a, "work"_a,
              "brought"_a, "agreed"_a.none())
         .def("add_python", &add_python, nb::kw_only(), "simulator"_a, "micro"_a.none(), "event_tick"_a.none(),
-             "rows"_a, "inputs"_a, "outputs"_a)
+             "observes"_a, "places"_a, "rows"_a, "inputs"_a, "outputs"_a)
         .def("add_native", &add_native, nb::kw_only(), "simulator"_a, "rows"_a, "inputs"_a, "outputs"_a)
         .def("add_level", &add_level, nb::kw_only(), "level"_a, "rows"_a, "inputs"_a, "outputs"_a)
         .def(

@@ -192,6 +192,8 @@ void bind_failure(nb::module_& module) {
         .value("tolerance_not_met", Kind::tolerance_not_met)
         .value("no_energy", Kind::no_energy)
         .value("endless_instants", Kind::endless_instants)
+        .value("zeno", Kind::zeno)
+        .value("chattering", Kind::chattering)
         .value("never_whole", Kind::never_whole)
         .value("ended", Kind::ended);
     nb::enum_<Call>(module, "Call")
@@ -202,7 +204,8 @@ void bind_failure(nb::module_& module) {
         .value("restore", Call::restore)
         .value("due", Call::due)
         .value("react", Call::react)
-        .value("commit", Call::commit);
+        .value("commit", Call::commit)
+        .value("space_events", Call::space_events);
     nb::class_<Failure>(module, "Failure")
         .def_ro("kind", &Failure::kind)
         .def_ro("level", &Failure::level)

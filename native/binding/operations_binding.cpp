@@ -198,10 +198,12 @@ void bind_instants(nb::module_& module) {
     nb::class_<InstantOperation>(module, "InstantOperation")
         .def(
             "__init__",
-            [](InstantOperation* self, Program body, Program reacts, Program commits, int at_most) {
-                new (self) InstantOperation{std::move(body), at_most, std::move(reacts), std::move(commits)};
+            [](InstantOperation* self, Program body, Program reacts, Program commits, int at_most,
+               bool continues) {
+                new (self) InstantOperation{std::move(body), at_most, std::move(reacts), std::move(commits),
+                                            continues};
             },
-            nb::kw_only(), "body"_a, "reacts"_a, "commits"_a, "at_most"_a);
+            nb::kw_only(), "body"_a, "reacts"_a, "commits"_a, "at_most"_a, "continues"_a);
     bind_on_children<ReactOperation>(module, "ReactOperation");
     bind_on_children<CommitOperation>(module, "CommitOperation");
 }

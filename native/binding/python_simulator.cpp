@@ -10,14 +10,16 @@ using namespace nb::literals;
 namespace hocket {
 
 PythonSimulator::PythonSimulator(nb::object simulator, int rows, int inputs, int outputs, const Clock& clock,
-                                 nb::object micro, nb::object event_tick)
+                                 nb::object micro, nb::object event_tick, bool observes, bool places)
     : step_(simulator.attr("step")),
       output_(simulator.attr("output")),
       micro_(std::move(micro)),
       rows_(rows),
       inputs_(inputs),
       outputs_(outputs),
-      clock_(&clock) {
+      clock_(&clock),
+      slack_(observes ? 0.0 : 1e-9),
+      places_(places) {
     if (nb::hasattr(simulator, "slope")) slope_ = simulator.attr("slope");
     if (nb::hasattr(simulator, "save")) save_ = simulator.attr("save");
     if (nb::hasattr(simulator, "restore")) restore_ = simulator.attr("restore");
@@ -25,6 +27,7 @@ PythonSimulator::PythonSimulator(nb::object simulator, int rows, int inputs, int
         due_ = simulator.attr("due");
         react_ = simulator.attr("react");
         commit_ = simulator.attr("commit");
+        if (nb::hasattr(simulator, "space_events")) space_events_ = simulator.attr("space_events");
         event_tick_ = std::move(event_tick);
     }
 }
@@ -121,6 +124,17 @@ bool PythonSimulator::commit(bool& again) {
     return true;
 }
 
+bool PythonSimulator::space_events(std::int64_t tick, double interval) {
+    if (!space_events_.is_valid()) return true;
+    try {
+        space_events_(interval);
+        return true;
+    } catch (nb::python_error& error) {
+        error.restore();
+        return keep_exception(Call::space_events, tick);
+    }
+}
+
 bool PythonSimulator::step(const Span& span, const double* u) {
     const auto [tick, ticks, t, h] = span;
     at_ = tick + ticks;
@@ -138,7 +152,8 @@ bool PythonSimulator::step(const Span& span, const double* u) {
     Py_DECREF(reached);
     if (at == -1.0 && PyErr_Occurred()) return keep_exception(Call::step, tick);
     const double end = clock_->time(tick + ticks);
-    if (!(std::fabs(at - end) <= 1e-9 * h + 4.0 * 0x1p-52 * std::fabs(end))) {
+    if (!(std::fabs(at - end) <= slack_ * h + 4.0 * 0x1p-52 * std::fabs(end)) &&
+        !(places_ && at < end && clock_->event_tick(at, false) == tick + ticks)) {
         failure_.kind = Failure::Kind::stopped_early;
         failure_.value = at;
         failure_.tick = tick;

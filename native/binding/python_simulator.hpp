@@ -12,7 +12,7 @@ namespace hocket {
 class PythonSimulator final : public Simulator {
   public:
     PythonSimulator(nanobind::object simulator, int rows, int inputs, int outputs, const Clock& clock,
-                    nanobind::object micro, nanobind::object event_tick);
+                    nanobind::object micro, nanobind::object event_tick, bool observes, bool places);
     bool step(const Span& span, const double* u) override;
     bool output(std::int64_t tick, const double* u, double* y) override;
     bool slope(std::int64_t tick, const double* u, double* dy) override;
@@ -21,6 +21,7 @@ class PythonSimulator final : public Simulator {
     bool react(std::int64_t tick, int n, const double* u, const std::uint8_t* present,
                std::uint8_t* shown) override;
     bool commit(bool& again) override;
+    bool space_events(std::int64_t tick, double interval) override;
     bool save(Snapshot& to) override;
     bool restore(Snapshot& from) override;
     void settle_rows(const Snapshot* restorable, bool inside) override;
@@ -37,6 +38,7 @@ class PythonSimulator final : public Simulator {
 
     nanobind::object step_, output_, slope_, save_, restore_;
     nanobind::object due_, react_, commit_;  // of those that take part in instants
+    nanobind::object space_events_;          // of those of them that can
     nanobind::object event_tick_;            // the tick of a fraction
     nanobind::object last_due_;              // what it announced last,
     std::int64_t last_tick_ = never_due;     // and the tick of that
@@ -45,6 +47,8 @@ class PythonSimulator final : public Simulator {
     nanobind::object error_;
     int rows_, inputs_, outputs_;
     const Clock* clock_;
+    double slack_;  // how far from the end of a step it may stop, as a part of the step
+    bool places_;   // between two places for events there is none: it stands at the second one
     Failure failure_;
     struct View {
         const double* at = nullptr;

@@ -9,7 +9,7 @@
 
 namespace hocket {
 
-enum class Call : int { step, output, slope, save, restore, due, react, commit };
+enum class Call : int { step, output, slope, save, restore, due, react, commit, space_events };
 
 struct Failure {
     enum class Kind : int {
@@ -25,6 +25,8 @@ struct Failure {
         tolerance_not_met,
         no_energy,
         endless_instants,
+        zeno,         // events that pile up before some time
+        chattering,   // events as close together as time can tell
         never_whole,  // a step that was made shorter again and again
         ended         // it asks to end the simulation
     };

@@ -1,6 +1,7 @@
 #include "engine/instants.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace hocket {
 
@@ -98,9 +99,34 @@ bool Instants::react(int child) {
         std::int64_t due = never_due;
         if (!slot.simulator->due(due)) return state_.fail(slot, Call::due);
         called = !member.reacted && (member.eager || due <= state_.reached);
+        if (called && due <= state_.reached && !member.level && !member.spaced && !mind_pace(child))
+            return false;
     }
     if (!called && !has_presence(member)) return true;
     return react_member(child, called);
+}
+
+// Counts an event of a child; false where they pile up or chatter, unless it can go on.
+bool Instants::mind_pace(int child) {
+    constexpr std::int64_t places = 4096, steps = 1 << 20;
+    constexpr double roundings = 0x1p-42, spacing = 0x1p-8;
+    Member& member = members_[child];
+    Slot& slot = state_.slots[child];
+    const Clock& clock = state_.clock;
+    const std::int64_t tick = state_.reached, place = clock.quantum;
+    const double t = clock.time(tick), one = clock.span(1);
+    const std::int64_t shortest = std::max(std::max(place, std::min(places * place, state_.length / steps)),
+                                           static_cast<std::int64_t>(roundings * std::fabs(t) / one));
+    const Pace found = member.pace.count(tick, state_.length, shortest);
+    if (found == Pace::fine) return true;
+    if (!continues)
+        return state_.fail({.kind = found == Pace::zeno ? Failure::Kind::zeno : Failure::Kind::chattering,
+                            .child = child,
+                            .tick = tick,
+                            .value = t + member.pace.left() * one});
+    member.spaced = true;
+    return slot.simulator->space_events(tick, spacing * clock.span(state_.length)) ||
+           state_.fail(slot, Call::space_events);
 }
 
 bool Instants::react_member(int child, bool called) {
@@ -147,6 +173,7 @@ bool Instants::store_jumps(int child, bool whole, const std::uint8_t* shown) {
         if (event && !shown_[slot.y + port]) {
             ++jumps_[slot.y + port];
             shown_[slot.y + port] = 1;
+            any_shown_ = true;
         }
         if (whole) forget(slot.y + port);
     }

@@ -4,9 +4,11 @@
 //      jumped
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "engine/event_pace.hpp"
 #include "engine/input_fitting.hpp"
 #include "engine/operations.hpp"
 #include "engine/row_buffer.hpp"
@@ -36,6 +38,8 @@ struct Member {
     std::vector<std::uint8_t> present, shown, no;  // room
     std::vector<double> before;
     bool eager = false, reacted = false;
+    EventPace pace;
+    bool spaced = false;  // it was asked to go on with fewer events
 };
 
 // What a level inside another is asked for.
@@ -75,8 +79,14 @@ class Instants {
     std::int64_t longest = 0;  // ticks of a step of the level around
     std::int64_t asked = -1;   // the tick that the level around has asked for; below zero: none is around
     bool reacted() const { return reacted_; }
+    void forget_shown() {
+        if (any_shown_) [[unlikely]]
+            std::fill(shown_.begin(), shown_.end(), 0);
+        any_shown_ = false;
+    }
     bool is_shown(int signal) const { return shown_[signal] != 0; }
 
+    bool continues = false;      // where events pile up, on with fewer of them
     Program* reacts = nullptr;   // of the level's Instant,
     Program* commits = nullptr;  // in two parts
 
@@ -85,6 +95,7 @@ class Instants {
     std::int64_t jumps_of(const InputSource& source) const;
     void hear(Member& member);
     bool react_member(int child, bool called);
+    bool mind_pace(int child);
     bool store_jumps(int child, bool whole, const std::uint8_t* shown);
     void forget(int signal);
     void keep_row(std::int64_t tick);
@@ -102,6 +113,7 @@ class Instants {
     std::vector<std::uint8_t> shown_;              // per signal: the event is present in this instant
     std::vector<std::vector<int>> targets_;        // per signal: fitted inputs with a memory
     bool reacted_ = false;
+    bool any_shown_ = false;
 };
 
 }  // namespace hocket

@@ -172,6 +172,7 @@ bool Level::step_sampled(std::int64_t tick, std::int64_t end, const double* poly
 
 bool Level::own_step(std::int64_t tick, std::int64_t ticks) {
     state.steps = (state.steps + 2) | 1;  // odd also after a step that failed
+    instants.forget_shown();              // time goes on: what the level around has ended is over
     state.now = tick;
     state.reached = tick + ticks;
     state.step.tick = tick;

@@ -136,6 +136,7 @@ class Level final : public Simulator, private ProgramRunner {
     void prepare(InstantOperation& operation) {
         instants.reacts = &operation.reacts;
         instants.commits = &operation.commits;
+        instants.continues = operation.continues;
     }
     bool stays_here(int child) const;
 

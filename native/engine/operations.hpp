@@ -149,6 +149,7 @@ struct InstantOperation {
     Program body;
     int at_most = 1;
     Program reacts, commits;  // its two parts, for a level inside another
+    bool continues = false;   // where events pile up, on with fewer of them
 };
 
 // Bodies that do not depend on each other.

@@ -60,6 +60,8 @@ class Simulator {
         again = false;
         return true;
     }
+    // Where events pile up: from now on they are at least so many seconds apart, if it can do that.
+    virtual bool space_events(std::int64_t /*tick*/, double /*interval*/) { return true; }
     virtual void forget_past() {}  // what was before an event does not lead beyond it
     // The outputs as they are, without evaluating anything anew.
     virtual bool newest(std::int64_t tick, const double* u, double* y) { return output(tick, u, y); }

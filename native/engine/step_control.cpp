@@ -135,6 +135,7 @@ bool StepControl::attempt(TryOperation& operation) {
             }
         }
         bool early = false, made = false;
+        const std::int64_t limit = state_.reached;
         for (int turn = 0; turn < attempts && !made; ++turn) {
             const std::int64_t span = state_.reached - start;
             if (operation.scaled != span) {
@@ -149,8 +150,7 @@ bool StepControl::attempt(TryOperation& operation) {
             const Failure failure = level_.failure();
             if (!operation.found || failure.kind != Failure::Kind::stopped_early) return false;
             const std::int64_t tick = state_.clock.event_tick(failure.value, false);
-            if (tick <= start || tick > state_.reached ||
-                !(state_.clock.time(tick) > state_.clock.time(start)))
+            if (tick <= start || tick > limit || !(state_.clock.time(tick) > state_.clock.time(start)))
                 return false;
             if (!level_.forget_failure()) return false;
             early = true;

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hocket.files.run_folder import Run, open_run
     from hocket.model.bonds import Bond
     from hocket.model.composite import Composite
+    from hocket.model.crossings import Crossing
     from hocket.model.experiment import Experiment
     from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Nepce, Polynomial
     from hocket.model.ports import Port
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [  # noqa: RUF022 - in the order of the story
     # what is coupled
-    "Scenario", "Connection", "Bond", "Port", "Capabilities",
+    "Scenario", "Connection", "Bond", "Crossing", "Port", "Capabilities",
     "StateSpace", "Sum", "Gain", "Python", "Ode", "Event", "Fmu", "Table", "Csv", "Function",
     "SimPy", "Devs", "Atomic",
     # how
@@ -75,6 +76,7 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
         "files.run_folder": ("Run", "open_run"),
         "model.bonds": ("Bond",),
         "model.composite": ("Composite",),
+        "model.crossings": ("Crossing",),
         "model.experiment": ("Experiment",),
         "model.extrapolators": ("BalanceCorrection", "Hermite", "Hold", "Nepce", "Polynomial"),
         "model.ports": ("Port",),

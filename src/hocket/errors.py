@@ -16,7 +16,17 @@ from typing import Self
 
 SECTIONS = frozenset(
     [
-        *("models", "connections", "bonds", "constraints", "hosts", "inputs", "outputs", "orchestrator"),
+        *(
+            "models",
+            "connections",
+            "bonds",
+            "constraints",
+            "crossings",
+            "hosts",
+            "inputs",
+            "outputs",
+            "orchestrator",
+        ),
         *("parameters", "tune", "objectives", "limits"),
     ]
 )

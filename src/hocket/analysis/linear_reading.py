@@ -124,7 +124,7 @@ def leaf_children(root: Level) -> Iterator[tuple[Level, int, Any]]:
 def list_places(root: Level) -> list[Place]:
     """Return where the numbers of z are: level by level, in one order for whoever reads or writes them.
 
-    Inputs that nothing drives, and those of the root, are constants.
+    Inputs that nothing drives, and those of the root, are constants; events are absent between instants.
     """
     found: list[Place] = []
     for level in levels_of(root):
@@ -134,8 +134,9 @@ def list_places(root: Level) -> list[Place]:
             for index in range(0 if isinstance(simulator, Level) else len(simulator.z)):
                 found.append(Place("state" if index < simulator.size else "history", level, child, index))
         for child, rings in enumerate(memory.rings):
+            outputs = level.wiring.models[child].outputs
             for port, ring in enumerate(rings):
-                for back, (_, _, slope) in enumerate(reversed(ring)):
+                for back, (_, _, slope) in enumerate(() if outputs[port].event else reversed(ring)):
                     kinds = ("sample",) if slope is None else ("sample", "slope")
                     found += [Place(kind, level, child, port, back) for kind in kinds]
         active = sorted(key for key, kept in memory.filters.items() if kept.after is not None)
@@ -186,7 +187,12 @@ def time_layout(root: Level) -> tuple[Any, ...]:
     for level in levels_of(root):
         found.append(level.now - now)
         found += [tick - now for tick in level.ticks]
-        rings = [ring for rings in level.memory.rings for ring in rings]
+        rings = [
+            ring
+            for rings, model in zip(level.memory.rings, level.wiring.models, strict=True)
+            for ring, port in zip(rings, model.outputs, strict=True)
+            if not port.event
+        ]
         found += [tick - now for ring in rings for tick, _, _ in ring]
         found += [len(ring) for ring in rings]
         found += [(key, kept.seen - now) for key, kept in sorted(level.memory.filters.items())]

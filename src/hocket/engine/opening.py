@@ -17,6 +17,7 @@ from hocket.engine.simulator_calls import blame
 from hocket.errors import HocketError, Place, SimulatorError
 from hocket.model.clock import Clock, seconds
 from hocket.model.composite import Composite
+from hocket.model.event_pace import SPACING
 from hocket.model.protocols import (
     Array,
     EarlyReturnSimulator,
@@ -24,6 +25,7 @@ from hocket.model.protocols import (
     NamedSimulator,
     NotingSimulator,
     Simulator,
+    SpacedEventSimulator,
     provides,
 )
 from hocket.plan import tries
@@ -109,6 +111,9 @@ def open_level(
     for simulator in children if handled else ():
         if provides(simulator, EarlyReturnSimulator):
             simulator.early = True  # it may stop where it likes: the level rolls back
+    for simulator in () if handled or design.composite.on_zeno == "stop" else children:
+        if provides(simulator, SpacedEventSimulator):
+            simulator.space_events(SPACING * float(design.composite.step))
     level.children = children
     level.ticks = [0] * len(children)
     level.instants.bind(level)

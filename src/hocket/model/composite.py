@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard, get_args, runtime_checkable
 
-from hocket.errors import ScenarioError
+from hocket.errors import ScenarioError, raise_faults
 from hocket.model import registry
-from hocket.model.arguments import expect_flags, is_one_of, set_fields
+from hocket.model.arguments import choice_faults, expect, expect_flags, is_one_of, is_whole, set_fields
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, Extrapolator, Simulator, is_extrapolator
@@ -22,6 +22,9 @@ from hocket.model.scenario import Scenario
 StartMode: TypeAlias = Literal["window", "cold"]
 OutputsMode: TypeAlias = Literal["stale", "consistent"]
 InputsMode: TypeAlias = Literal["clean", "delayed"]
+OnZeno: TypeAlias = Literal["stop", "continue"]
+AT_MOST = 1000
+"""Instants that may follow each other at one time, if a level says nothing else."""
 
 
 @runtime_checkable
@@ -128,6 +131,10 @@ class Composite:
     the order is kept; "cold" begins with what is there. A `sampled` level sees its inputs as they are when
     its step begins, and shows its outputs from its end on, whatever the order around it. A level that
     `inherits_step` has none of its own: inside another it has the step of that one, whichever it is given.
+
+    `on_zeno`: where the events of a simulator pile up before some time, or chatter, the run ends with an
+    error ("stop"), or goes on with events of it that are at least 1/256 of the step apart ("continue").
+    `at_most_instants` may follow each other at one time.
     """
 
     scenario: Scenario
@@ -137,6 +144,8 @@ class Composite:
     start: StartMode
     sampled: bool
     inherits_step: bool
+    on_zeno: OnZeno
+    at_most_instants: int
 
     def __init__(
         self,
@@ -147,6 +156,8 @@ class Composite:
         start: StartMode = "window",
         sampled: bool = False,
         inherits_step: bool = False,
+        on_zeno: OnZeno = "stop",
+        at_most_instants: int = AT_MOST,
     ):
         if not isinstance(scenario, Scenario):
             what = f"a composite is made of a Scenario, not of {scenario!r:.60}"
@@ -163,6 +174,9 @@ class Composite:
         expect_flags(sampled=sampled)
         if not is_one_of(start, ("window", "cold")):
             raise ScenarioError(f"`start` cannot be {start!r}", "start", '"window" or "cold"')
+        raise_faults(choice_faults("on_zeno", on_zeno, get_args(OnZeno)))
+        fits = is_whole(at_most_instants, 1) and at_most_instants < 2**31
+        expect(fits, "at_most_instants", at_most_instants, "a whole number from 1 to 2^31 - 1")
         set_fields(
             self,
             scenario=_hand_step_down(_resolve_extrapolations(scenario), length),
@@ -172,6 +186,8 @@ class Composite:
             start=start,
             sampled=sampled,
             inherits_step=inherits_step,
+            on_zeno=on_zeno,
+            at_most_instants=at_most_instants,
         )
 
     def with_scenario(self, scenario: Scenario) -> Composite:

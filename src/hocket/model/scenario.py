@@ -22,6 +22,7 @@ from hocket.model.arguments import (
 )
 from hocket.model.bonds import Bond, named_bonds
 from hocket.model.constraints import Constraint, named_constraints
+from hocket.model.crossings import Crossing, named_crossings
 from hocket.model.hosts import Hosts
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Extrapolator, Model, is_model
@@ -99,6 +100,7 @@ class Scenario:
     (source, target) pairs. `record` lists the ports to keep, as paths with wildcards. `bonds` names pairs of
     connections that carry power, `constraints` equations between ports that are not assignments, `hosts` the
     machines that models live on. `inserted` tells which pass of the compiler made a model or a connection.
+    `crossings` names events where an output passes a value: `{"bounce": Crossing("ball.h", "falling")}`.
     """
 
     models: Mapping[str, Model]
@@ -110,6 +112,7 @@ class Scenario:
     constraints: Mapping[str, Constraint] = field(default_factory=dict)
     hosts: Hosts | None = None
     inserted: Mapping[str, Insertion] = field(default_factory=dict)
+    crossings: Mapping[str, Crossing] = field(default_factory=dict)
 
     def __init__(
         self,
@@ -122,6 +125,7 @@ class Scenario:
         constraints: Mapping[str, Any] | None = None,
         hosts: Hosts | Mapping[str, Any] | None = None,
         inserted: Mapping[str, Insertion] | None = None,
+        crossings: Mapping[str, Crossing] | None = None,
     ):
         check_names(models, "model", '{"left": left, "right": right}')
         for name, model in models.items():
@@ -141,6 +145,7 @@ class Scenario:
             ),
             hosts=None if hosts is None or (isinstance(hosts, Mapping) and not hosts) else Hosts.of(hosts),
             inserted=MappingProxyType(_insertions({} if inserted is None else inserted)),
+            crossings=MappingProxyType(named_crossings({} if crossings is None else crossings, models)),
         )
 
     def __eq__(self, other: object) -> bool:

@@ -47,6 +47,9 @@ class Capabilities:
     """After a step that ended early it stands there and goes on: without a partner nothing is rolled back."""
     events: bool = False
     """due(), react() and commit(): it takes part in instants; steps end where it announces an event."""
+    observes: bool = False
+    """It watches outputs and drives nothing but events: in every algorithm it steps behind what it watches,
+    and may ask for another end of the step, shorter or longer, to the last rounding."""
 
     @property
     def all_slopes(self) -> bool:
@@ -220,6 +223,17 @@ class EventSimulator(Simulator, Protocol):
 
     def commit(self) -> bool:
         """End the instant: change states as react() has found; return whether another instant must follow."""
+
+
+class SpacedEventSimulator(EventSimulator, Protocol):
+    """A simulator that can go on where its events pile up (Zeno) or chatter.
+
+    The engine asks for it once, at such an event, in levels with `on_zeno = "continue"`. Where it is missing
+    such a level goes on with the events as they come.
+    """
+
+    def space_events(self, interval: float) -> None:
+        """From now on, let events be at least so many seconds apart: what happens earlier is met then."""
 
 
 class EndingSimulator(Simulator, Protocol):

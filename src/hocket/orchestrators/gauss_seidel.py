@@ -70,7 +70,11 @@ class GaussSeidel(ExplicitOrchestrator):
         wrong = (
             *("has an empty group" for group in groups if not group),
             *(f"names `{name}` twice" for name, count in sorted(named.items()) if count > 1),
-            *(f"leaves out `{name}`" for name in models if name not in named),
+            *(
+                f"leaves out `{name}`"
+                for name in models
+                if name not in named and not models[name].capabilities.observes
+            ),
         )
         faults += [Fault(f"the order {what}", "order") for what in wrong]
         if faults:

@@ -215,6 +215,8 @@ class Instant:
 
     body: Body
     at_most: int
+    continues: bool = False
+    """Whether a simulator whose events pile up, or chatter, goes on with events that are further apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,8 +465,9 @@ def describe_instruction(instruction: Instruction) -> str:
             return f"try{to}{early}"
         case Commit(sims):
             return f"commit {join_names(sims)}"
-        case Instant(_, at_most):
-            return f"at an event, instant after instant, at most {at_most}"
+        case Instant(_, at_most, continues):
+            past = "; where events pile up, on with fewer of them" if continues else ""
+            return f"at an event, instant after instant, at most {at_most}{past}"
         case Adapt(_, control):
             return _describe_control(control)
         case Together():

@@ -22,10 +22,8 @@ from hocket.model.composite import is_sampled
 from hocket.model.protocols import Model
 from hocket.plan import Adapt, Body, Commit, Instant, React, Record, Solve, Try
 from hocket.plan.plan import Note, NoteKind
+from hocket.planning.detectors import place_detectors
 from hocket.planning.tree import PlanTree
-
-AT_MOST = 1000
-"""Instants that may follow each other at one time."""
 
 
 def add_instants(root: PlanTree) -> None:
@@ -58,10 +56,12 @@ def _add_instants(tree: PlanTree, found_outside: bool) -> None:
     stuck, rigid = _unable_to_roll_back(tree), _rigid(tree)
     finds = any(model.capabilities.stops_early for model in models)
     found = finds and not stuck and not rigid and not found_outside
-    instant = Instant(_instant_body(tree), AT_MOST)
+    instant = Instant(
+        _instant_body(tree), tree.composite.at_most_instants, tree.composite.on_zeno == "continue"
+    )
     tree.plan = replace(
         tree.plan,
-        step=_insert(tree.plan.step, instant, found, announced=not rigid),
+        step=_insert(place_detectors(tree.plan.step, tree.wiring), instant, found, announced=not rigid),
         notes=(*tree.plan.notes, *_late_notes(tree, stuck, rigid, found or found_outside)),
     )
     for inner in tree.inner.values():

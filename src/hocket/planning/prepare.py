@@ -19,6 +19,7 @@ from hocket.model.memo import Memo
 from hocket.model.ports import Port
 from hocket.model.protocols import Model, period_of
 from hocket.model.scenario import Connection, Scenario
+from hocket.planning.detectors import with_detectors
 
 
 def prepare_composite(composite: Composite, tries: bool = True) -> Composite:
@@ -28,6 +29,7 @@ def prepare_composite(composite: Composite, tries: bool = True) -> Composite:
     is opened to see how constraints react to their inputs; that cannot be run.
     """
     composite = without_constraints(composite, tries)
+    composite = with_detectors(composite)
     scenario = with_level_ports(_with_sampled_levels(_balance_bonds(composite)))
     scenario = with_direct_feedthrough(scenario)
     raise_faults(scenario_faults(scenario))

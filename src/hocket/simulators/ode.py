@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, get_args
 
 from hocket.errors import Fault, Place, ScenarioError, count, raise_faults, suggest_nearest
 from hocket.model.arguments import choice_faults, is_number, is_one_of, set_fields
 from hocket.model.clock import Duration
+from hocket.model.crossings import Direction
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Capabilities, Simulator
 from hocket.simulators.energies import DeclaredEnergy
@@ -123,9 +124,6 @@ def _named_parameters(signature: inspect.Signature) -> dict[str, inspect.Paramet
 def _takes_parameter(signature: inspect.Signature, taken: Mapping[str, Any], name: str) -> bool:
     anything = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
     return name in taken or (anything and name not in list(signature.parameters)[:3])
-
-
-Direction: TypeAlias = Literal["falling", "rising", "both"]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hocket.model.event_pace import ROUNDINGS, EventPace, Pace, describe_pace
 from hocket.model.extrapolators import shift_origin, value_at
 from hocket.model.protocols import (
     Array,
@@ -47,6 +48,12 @@ class EventOde:
         self.pending: tuple[int, ...] = ()
         """The events at the time reached that are not handled yet."""
         self.reached = 0.0
+        self.blind: float | None = None
+        """Until when it does not look at its event functions;"""
+        self.held: list[float] | None = None
+        """on which side of zero they were when that began."""
+        self.spacing, self.lumped = 0.0, 0
+        self.pace = EventPace(0.0)
         hand_on(solver, self, (OutputDerivativeSimulator, StoredEnergySimulator))
 
     @property
@@ -62,6 +69,8 @@ class EventOde:
     def start(self, t: float) -> None:
         self.solver.start(t)
         self.before, self.crossed, self.pending, self.reached = None, frozenset(), (), t
+        self.blind = self.held = None
+        self.pace = EventPace(0.0)
 
     def output(self, t: float, u: Array) -> Array:
         y: Array = self.solver.output(t, u)
@@ -71,10 +80,11 @@ class EventOde:
         self.solver.close()
 
     def save(self) -> Any:
-        return self.solver.save(), self.before, self.crossed, self.pending, self.reached
+        known = self.before, self.crossed, self.pending, self.reached, self.blind, self.held
+        return self.solver.save(), known
 
     def restore(self, state: Any) -> None:
-        kept, self.before, self.crossed, self.pending, self.reached = state
+        kept, (self.before, self.crossed, self.pending, self.reached, self.blind, self.held) = state
         self.solver.restore(kept)
 
     # steps
@@ -85,6 +95,7 @@ class EventOde:
         s = 0.0
         while s < h:
             if self.pending:  # nobody has handled it: the level cannot
+                self._mind_pace(t + s, h)
                 self._jump(t + s, value_at(u, s))
             s = self._advance(t, s, h, u)
             if self.pending and self.early:
@@ -93,6 +104,8 @@ class EventOde:
 
     def _advance(self, t: float, s: float, h: float, u: Array) -> float:
         """Go on from s seconds into the step to the first crossing, or to the end; return how far it came."""
+        if self.blind is not None:
+            return self._advance_blind(t, s, h, u, self.blind)
         longest = self.solver.longest
         count = PIECES if longest is None and self.model.method in ("adaptive", "cvode") else 0
         count = count or micro_steps(h - s, longest)
@@ -113,6 +126,39 @@ class EventOde:
                 return end
             sides = after
         return h
+
+    def _advance_blind(self, t: float, s: float, h: float, u: Array, until: float) -> float:
+        """Go on to where it may look at its event functions again, or to the end."""
+        end = min(h, until - t)
+        if end > s:
+            if self.held is None:
+                self.held = self._sides(t + s, value_at(u, s), end - s)
+            self._move(t + s, end - s, u, s)
+        after = self._values(t + end, value_at(u, end))
+        if end < h or t + h >= until:
+            self.pending = tuple(self._crossings(self.held or after, after))
+            self.lumped += bool(self.pending)
+            self.blind = self.held = None
+        self.reached, self.before, self.crossed = t + end, after, frozenset()
+        return max(end, s)
+
+    def _mind_pace(self, t: float, h: float) -> None:
+        """Refuse events within a step that pile up or chatter; the level counts those that it handles."""
+        self.pace.step = h
+        found = self.pace.count(t, max(h * 2.0**-28, ROUNDINGS * abs(t)))
+        if found is not Pace.FINE and not self.spacing:
+            raise ValueError(describe_pace(found, "this simulator", t, t + self.pace.left))
+
+    def space_events(self, interval: float) -> None:
+        """Let events be at least so many seconds apart."""
+        self.spacing = interval
+
+    def notes(self) -> list[str]:
+        """Say how many events were put together."""
+        if not self.lumped:
+            return []
+        late = f"met at intervals of {self.spacing:.4g} s, and late by at most that"
+        return [f"its events piled up: {self.lumped} of them were {late}"]
 
     def _move(self, t: float, h: float, u: Array, s: float) -> None:
         shifted = u if s == 0.0 else np.array(shift_origin(list(u), s))
@@ -147,6 +193,7 @@ class EventOde:
             high = low
         near = np.spacing(max(abs(t + high), high - begin))
         root: float = brentq(distance, low, high, xtol=near, rtol=CLOSE * 2.0**-52) if low < high else high
+        root = min(end, max(root, begin + CLOSE * near))  # time must get on
         while not self._crossings(sides, after := values_at(root)):
             root, near = min(root + near, high), 2.0 * near
         self.solver.micro = micro
@@ -176,9 +223,10 @@ class EventOde:
                 break
         self.solver.restore(saved)
         self.solver.micro = micro
+        # one that counts both ways has crossed back where it returns to the other side
+        just = {k for k in self.crossed if self.events[k].direction != "both"}
         return [
-            ahead[k] - values[k] if k in self.crossed or values[k] == 0.0 else values[k]
-            for k in range(len(values))
+            ahead[k] - values[k] if k in just or values[k] == 0.0 else values[k] for k in range(len(values))
         ]
 
     # instants
@@ -215,4 +263,5 @@ class EventOde:
                     )
                 self.solver.x, self.solver.memory = changed, None
         self.crossed, self.pending = frozenset(self.pending), ()
+        self.blind, self.held = (t + self.spacing if self.spacing else None), None
         self.before = self._values(t, u)

@@ -252,6 +252,17 @@ def _check_settings(bench: LawBench) -> Iterator[str]:
         simulator.close()
 
 
+def _check_spaced_events(bench: LawBench) -> Iterator[str]:
+    with bench.simulator() as simulator:
+        if not provides(simulator, protocols.SpacedEventSimulator):
+            return
+        t, due = bench.t, simulator.due()
+        attempt("space_events(h)", simulator.space_events, bench.h)
+        if simulator.due() != due:
+            yield f"space_events() changes due() from {due!r} to {simulator.due()!r}: it acts on later events"
+        attempt("a step after space_events(h)", simulator.step, t, bench.h, bench.u.copy())
+
+
 def _check_notes(bench: LawBench) -> Iterator[str]:
     with bench.simulator() as simulator:
         if provides(simulator, protocols.NotingSimulator):
@@ -432,6 +443,7 @@ LAWS: dict[str, Law] = {
     "ready() leaves the initialisation, and no time passes": _check_initialisation,
     "events are announced, and are over once they are committed": _check_events,
     "stop_time, instance_name and early are set before the start, and change no step": _check_settings,
+    "space_events() acts on later events only": _check_spaced_events,
     "notes() returns sentences": _check_notes,
     "ended is False after start()": _check_end_request,
     "micro(t, y) is called after every micro step, if declared": _check_micro_steps,
@@ -454,6 +466,7 @@ CAPABILITY_LAWS: dict[type, Law] = {
     protocols.EarlyReturnSimulator: _check_settings,
     protocols.EventSimulator: _check_events,
     protocols.NamedSimulator: _check_settings,
+    protocols.SpacedEventSimulator: _check_spaced_events,
     protocols.NotingSimulator: _check_notes,
     protocols.EndingSimulator: _check_end_request,
     protocols.MicroStepSimulator: _check_micro_steps,

@@ -28,7 +28,13 @@ from hocket.engine.native.program import (
     find_instructions,
     program,
 )
-from hocket.engine.reference.instants import announced_tick, followed_inputs, is_level, too_many_instants
+from hocket.engine.reference.instants import (
+    announced_tick,
+    followed_inputs,
+    is_level,
+    piled_events,
+    too_many_instants,
+)
 from hocket.engine.reference.iteration import SweepCounts, no_agreement
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.rollback import never_whole
@@ -37,6 +43,7 @@ from hocket.engine.selection import RecordedTable, attach_micro_rows
 from hocket.engine.simulator_calls import EarlyError, not_finite, simulator_error
 from hocket.engine.watch import Attend
 from hocket.errors import HocketError, InternalError
+from hocket.model.event_pace import Pace
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.model.protocols import Array, PreferredStepSimulator, native_twin, provides
 from hocket.plan import Adapt, Instruction, Read, Repeat, Save, Solve, walk
@@ -272,12 +279,15 @@ class NativeEngine:
                 built.add_native(simulator=twin, rows=rows, inputs=inputs, outputs=outputs)
             else:
                 kept = level.micro_rows.get(child)
+                observes = level.wiring.models[child].capabilities.observes
                 built.add_python(
                     simulator=simulator,
                     micro=kept,
                     event_tick=partial(announced_tick, level.clock)
                     if child in level.instants.taking
                     else None,
+                    observes=observes,
+                    places=level.instants.places and not observes and child in level.instants.taking,
                     rows=rows,
                     inputs=inputs,
                     outputs=outputs,
@@ -381,6 +391,10 @@ class NativeEngine:
                 return no_agreement(level, unknowns, until, residuals, repeat.accelerate)
             case FailureKind.endless_instants:
                 return too_many_instants(level, failure.port, name, t)
+            case FailureKind.zeno:
+                return piled_events(level, Pace.ZENO, name, t, failure.value)
+            case FailureKind.chattering:
+                return piled_events(level, Pace.CHATTERING, name, t, failure.value)
             case FailureKind.never_whole:
                 return never_whole(level, failure.tick)
             case FailureKind.no_energy:

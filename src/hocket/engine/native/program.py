@@ -323,7 +323,7 @@ def _compile_instruction(instruction: plan.Instruction, level: Level) -> _native
             return _native.ReactOperation(children=[number[sim]])
         case plan.Commit(sims):
             return _native.CommitOperation(children=[number[sim] for sim in sims])
-        case plan.Instant(inner, at_most):
+        case plan.Instant(inner, at_most, continues):
             reacts = tuple(each for each in inner if isinstance(each, (plan.React, plan.Solve)))
             commits = tuple(each for each in inner if isinstance(each, (plan.Commit, plan.Record)))
             return _native.InstantOperation(
@@ -331,6 +331,7 @@ def _compile_instruction(instruction: plan.Instruction, level: Level) -> _native
                 reacts=program(reacts, level),
                 commits=program(commits, level),
                 at_most=at_most,
+                continues=continues,
             )
         case _:
             assert_never(instruction)

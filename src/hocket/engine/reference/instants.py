@@ -19,7 +19,8 @@ from hocket.engine.protocol import LiveLevel
 from hocket.engine.simulator_calls import blame, read_only
 from hocket.errors import SimulatorError
 from hocket.model.clock import Clock
-from hocket.model.protocols import Array, EventSimulator, Model, provides
+from hocket.model.event_pace import ROUNDINGS, SPACING, EventPace, Pace, describe_pace, shortest_interval
+from hocket.model.protocols import Array, EventSimulator, Model, SpacedEventSimulator, provides
 from hocket.plan import Commit, Instant, React, Record, Solve, Try, walk
 
 
@@ -47,6 +48,12 @@ class InstantState:
         """Those that have reacted in the instant under way."""
         self.shown: set[tuple[int, int]] = set()
         """The events that are present in the instant under way: child and output."""
+        self.places = level.clock.quantum <= level.length >> 20
+        """Whether places for events are so close that a step to the next one is as good as exact."""
+        self.paces: dict[int, EventPace] = {}
+        """Per child: how its events follow each other."""
+        self.spaced: set[int] = set()
+        """Those that were asked to go on with fewer events."""
         self.n = 0
         """Which instant of this time it is; 0: none."""
         self.taken = -1
@@ -173,10 +180,12 @@ def react_child(level: LiveLevel, child: int) -> None:
     present = presence(level, child)
     takes_part = child in state.taking
     due = due_tick(level, child) if takes_part else None
-    waits = child in state.eager or (due is not None and due <= tick)
-    called = takes_part and waits and child not in state.reacted
+    happens = due is not None and due <= tick
+    called = takes_part and (child in state.eager or happens) and child not in state.reacted
     if not called and not any(present):
         return
+    if called and happens and not is_level(simulator):
+        mind_pace(level, child)
     hear(level, child)
     level.feed(child)
     model = level.wiring.models[child]
@@ -194,6 +203,38 @@ def react_child(level: LiveLevel, child: int) -> None:
     )
     events = called or any(there and port.event for there, port in zip(present, model.inputs, strict=True))
     level.store_jumps(child, whole=events and not is_level(simulator), present=shown)
+
+
+def mind_pace(level: LiveLevel, child: int) -> None:
+    """Count an event of a child; raises SimulatorError where they pile up or chatter, unless it can go on."""
+    state, clock, tick, simulator = level.instants, level.clock, level.reached, level.children[child]
+    if child in state.spaced:
+        return
+    pace = state.paces.setdefault(child, EventPace(level.length))
+    t, one = clock.time(tick), clock.span(1)
+    short = max(shortest_interval(level.length, clock.quantum), int(ROUNDINGS * abs(t) / one))
+    found = pace.count(tick, short)
+    if found is Pace.FINE:
+        return
+    if state.instruction is None or not state.instruction.continues:
+        raise piled_events(level, found, level.name(child), t, t + pace.left * one)
+    state.spaced.add(child)
+    if provides(simulator, SpacedEventSimulator):
+        with blame(level.name(child), "space_events", t):
+            simulator.space_events(SPACING * clock.span(level.length))
+
+
+def piled_events(level: LiveLevel, pace: Pace, name: str, t: float, limit: float) -> SimulatorError:
+    """Return the error for events that time cannot pass."""
+    on = '`on_zeno = "continue"` for events that are at least 1/256 of the step apart'
+    rest = "let the simulator come to rest where it moves too little, stop the run before that time"
+    band = "give it a hysteresis; where it slides along the surface, let its equations say so"
+    return SimulatorError(
+        describe_pace(pace, f"`{name}`", t, limit),
+        where=f"`{level.path}`" if level.path else "",
+        expected="finitely many events in a finite time",
+        hint=f"{rest if pace is Pace.ZENO else band}; or {on}",
+    )
 
 
 def followed_inputs(model: Model) -> list[bool]:

@@ -40,7 +40,7 @@ def run_try(level: LiveLevel, instruction: Try) -> None:
         saved = level.save() if instruction.found and rest is None else None
         if saved is not None:
             level.restorable.append(saved)
-        early_end = False
+        early_end, limit = False, level.reached
         for _ in range(ATTEMPTS):
             level.span = level.reached - start
             try:
@@ -52,7 +52,7 @@ def run_try(level: LiveLevel, instruction: Try) -> None:
                 early_end = True
                 if rest is None:
                     level.restore(saved)
-                level.reached = _early_tick(level, early, start, level.reached)
+                level.reached = _early_tick(level, early, start, limit)
                 if rest is not None:
                     level.ticks[0] = level.reached
                     level.span = level.reached - start
@@ -99,10 +99,13 @@ def rest_of_lone_step(level: LiveLevel, body: Body) -> Body | None:
     return body[places[0] + 1 :] if whole else None
 
 
-def _early_tick(level: LiveLevel, early: EarlyError, start: int, end: int) -> int:
-    """Return the first place for events that is not before the time where a simulator stopped."""
+def _early_tick(level: LiveLevel, early: EarlyError, start: int, limit: int) -> int:
+    """Return the first place for events that is not before the time where a simulator stopped.
+
+    One that watches may ask for a later end than that of a step which was made shorter: at most the limit.
+    """
     tick = level.clock.event_tick(Fraction(early.reached))
-    if not start < tick <= end or level.clock.time(tick) <= level.clock.time(start):
+    if not start < tick <= limit or level.clock.time(tick) <= level.clock.time(start):
         raise early
     return tick
 

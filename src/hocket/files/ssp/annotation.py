@@ -24,7 +24,19 @@ NAMESPACE = "urn:hocket:ssp"
 
 _ELSEWHERE = ("path", "parameters", "interface", "folder")
 """What SSP has words for."""
-_KEYS = ("step", "orchestrator", "extrapolation", "start", "sampled", "record", "bonds", "constraints")
+_KEYS = (
+    "step",
+    "orchestrator",
+    "extrapolation",
+    "start",
+    "sampled",
+    "on_zeno",
+    "at_most_instants",
+    "record",
+    "bonds",
+    "constraints",
+    "crossings",
+)
 
 
 def _optional_kind(name: str, fields: tuple[Field, ...]) -> TableKind:

@@ -173,7 +173,7 @@ class LevelBuilder:
         how: dict[str, Any] = {key: value for key, value in self.system.level.items() if value is not None}
         told, record = how.pop("step", None) or self._asked_step(step), how.pop("record", ("*",))
         inherits, step = told is None and self.path != "", told or step
-        more = {key: how.pop(key, None) for key in ("bonds", "constraints")}
+        more = {key: how.pop(key, None) for key in ("bonds", "constraints", "crossings")}
         self._build_models(step)
         if not self.models:
             return None

@@ -24,6 +24,7 @@ from hocket.files.toml.forms import (
     TEXT,
     TEXTS,
     TRUTH,
+    WHOLE,
     ChoiceForm,
     DefinedForm,
     Form,
@@ -50,8 +51,9 @@ from hocket.files.toml.table_kinds import (
 )
 from hocket.model.bonds import Bond
 from hocket.model.code_loading import is_code_refused
-from hocket.model.composite import Composite, Orchestrator, StartMode
+from hocket.model.composite import AT_MOST, Composite, OnZeno, Orchestrator, StartMode
 from hocket.model.constraints import Constraint
+from hocket.model.crossings import Crossing
 from hocket.model.experiment import Experiment, Tuning
 from hocket.model.hosts import Hosts
 from hocket.model.ports import Port
@@ -295,10 +297,14 @@ def _build_level(
     constraints: Mapping[str, Constraint] | None = None,
     hosts: Hosts | None = None,
     inserted: Mapping[str, Insertion] | None = None,
+    crossings: Mapping[str, Crossing] | None = None,
+    on_zeno: OnZeno = "stop",
+    at_most_instants: int = AT_MOST,
 ) -> Composite:
-    scenario = Scenario(models, connections, inputs, outputs, record, bonds, constraints, hosts, inserted)
-    how = orchestrator or "jacobi", extrapolation, start, sampled
-    return Composite(scenario, _ANY_STEP if step is None else step, *how, inherits_step=step is None)
+    named = bonds, constraints, hosts, inserted, crossings
+    scenario = Scenario(models, connections, inputs, outputs, record, *named)
+    how = orchestrator or "jacobi", extrapolation, start, sampled, step is None, on_zeno, at_most_instants
+    return Composite(scenario, _ANY_STEP if step is None else step, *how)
 
 
 _ANY_STEP = Fraction(1)
@@ -332,6 +338,13 @@ LEVEL = table_kind(
     Field("extrapolation", EXTRAPOLATIONS, "of every connection that has none of its own", stand_in="hold"),
     Field("start", ChoiceForm(get_args(StartMode)), "whether extrapolators get a past", stand_in="window"),
     Field("sampled", TRUTH, "whether it sees and shows values at its own steps only", stand_in=False),
+    Field(
+        "on_zeno",
+        ChoiceForm(get_args(OnZeno)),
+        "what becomes of a run whose events pile up, or chatter",
+        stand_in="stop",
+    ),
+    Field("at_most_instants", WHOLE, "that may follow each other at one time", stand_in=AT_MOST),
     _scenario_key("record", TEXTS, "the ports to keep: * is all", stand_in=()),
     _scenario_key("inputs", PORTS, "of the level itself"),
     _scenario_key("outputs", PORTS, "of the level itself"),
@@ -342,6 +355,12 @@ LEVEL = table_kind(
         "constraints",
         _named_tables("CONSTRAINTS"),
         "equations between ports, by name: [constraints.link]",
+        stand_in=None,
+    ),
+    _scenario_key(
+        "crossings",
+        _named_tables("CROSSINGS"),
+        "events where an output passes a value, by name: [crossings.bounce]",
         stand_in=None,
     ),
     _scenario_key(
@@ -450,11 +469,11 @@ FILE: TableKind = TableKind(
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a scenario file, with all that is known by name."""
-    from hocket.files.toml.named_tables import BONDS, CONSTRAINTS, HOSTS, INSERTIONS
+    from hocket.files.toml.named_tables import BONDS, CONSTRAINTS, CROSSINGS, HOSTS, INSERTIONS
 
     defined = (
         *(MODELS, ORCHESTRATORS, ACCELERATIONS, EXTRAPOLATIONS, CONNECTIONS),
-        *(BONDS, CONSTRAINTS, HOSTS, INSERTIONS, SHOWN, PORTS, OUTPUTS),
+        *(BONDS, CONSTRAINTS, CROSSINGS, HOSTS, INSERTIONS, SHOWN, PORTS, OUTPUTS),
     )
     return {
         # the TOML plug-ins of editors understand draft 7

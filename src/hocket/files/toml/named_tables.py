@@ -26,6 +26,7 @@ from hocket.files.toml.syntax import WRONG, FilePlace
 from hocket.files.toml.table_kinds import Field, NamedTablesForm, Section, table_kind
 from hocket.model.bonds import Balance, Bond, named_bonds
 from hocket.model.constraints import Constraint, named_constraints
+from hocket.model.crossings import Crossing, Direction, named_crossings
 from hocket.model.experiment import Tuning
 from hocket.model.hosts import RESERVED, Hosts, Link
 from hocket.model.scenario import Insertion
@@ -66,6 +67,28 @@ CONSTRAINT = table_kind(
 
 CONSTRAINTS = NamedTablesForm(
     "constraints", CONSTRAINT, "a constraint", "[constraints.link]", check=named_constraints
+)
+
+
+CROSSING = table_kind(
+    "a crossing",
+    Crossing,
+    Field("output", TEXT, "the output that crosses: ball.h"),
+    Field("direction", ChoiceForm(get_args(Direction)), "in which it counts"),
+    Field("at", NUMBER, "the value that is crossed, in the unit of the output"),
+    Field("hysteresis", NUMBER, "the width of the band around it that the output must pass"),
+    Field("tolerance", DURATION, "how late it may be met; left out: not at all"),
+    tagged=False,
+)
+
+
+CROSSINGS = NamedTablesForm(
+    "crossings",
+    CROSSING,
+    "a crossing",
+    "[crossings.bounce]",
+    check=named_crossings,
+    stand_in=Crossing("a.b"),
 )
 
 

@@ -360,6 +360,10 @@ def _information_faults(scenario: Scenario, hosts: Hosts) -> Iterator[Fault]:
     for name in scenario.constraints:
         hint = "the modularity pass first: it makes assignments of them"
         yield Fault(f"`{name}` is an equation between ports", f"constraints.{name}", "assignments", hint)
+    for name in scenario.crossings:
+        what = f"`{name}` ends steps at an event, and hosts agree on their steps before they make them"
+        hint = "put what is watched and what reacts into a level on one host, with the crossing in it"
+        yield Fault(what, f"crossings.{name}", "no crossings between hosts", hint)
     placed = hosts.host_by_model()
     wiring = wire_unchecked(with_level_ports(scenario))
     for text in wiring.texts:

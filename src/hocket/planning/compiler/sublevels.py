@@ -107,6 +107,9 @@ def gather_models(
                 for key, bond in scenario.bonds.items()
                 if key not in bonds
             },
+            crossings={
+                key: replace(each, output=enter(each.output)) for key, each in scenario.crossings.items()
+            },
             hosts=_group_hosts(scenario.hosts, members, name),
             inserted={k: note for k, note in scenario.inserted.items() if k not in own} | {name: why},
         ),
