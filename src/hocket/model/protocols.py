@@ -52,7 +52,8 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     "ImplicitInitialisationSimulator",
     "InitialisationSimulator", "LinearSimulator", "MicroStepSimulator", "NamedSimulator", "NativeSimulator",
     "NotingSimulator", "OutputDerivativeSimulator", "PreferredStepSimulator", "RollbackSimulator",
-    "RunEndSimulator", "Simulator", "SpacedEventSimulator", "StoredEnergySimulator", "TextSimulator", "last_micro_step",
+    "RunEndSimulator", "Simulator", "SpacedEventSimulator", "StoredEnergySimulator", "TextSimulator",
+    "last_micro_step",
     "linear_state", "native_twin", "settles_at_start",
     # models
     "BookkeepingModel", "CheckableModel", "ClassModel", "ClosableObject", "DeclaringClass", "DescribedModel",
