@@ -178,10 +178,10 @@ void bind_messages(nb::module_& module) {
     nb::class_<Input>(module, "LinkedInput")
         .def(
             "__init__",
-            [](Input* self, int signal, int link, int place) {
-                new (self) Input{signal, link, place, 0, false};
+            [](Input* self, int signal, int port, int link, int place) {
+                new (self) Input{signal, link, place, 0, port};
             },
-            nb::kw_only(), "signal"_a, "link"_a = -1, "place"_a = -1);
+            nb::kw_only(), "signal"_a, "port"_a, "link"_a = -1, "place"_a = -1);
     nb::class_<Output>(module, "LinkedOutput")
         .def(nb::init<int, std::vector<int>>(), nb::kw_only(), "signal"_a, "reacts"_a);
     nb::class_<Member>(module, "Member")

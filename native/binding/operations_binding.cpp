@@ -34,6 +34,22 @@ template <class T> nb::class_<T> bind_on_children(nb::module_& module, const cha
         .def_ro("children", &T::children);
 }
 
+// Those that name ports of one child.
+template <class T> void bind_on_ports(nb::module_& module, const char* name) {
+    nb::class_<T>(module, name)
+        .def(
+            "__init__",
+            [](T* self, int child, Integers ports) {
+                T operation;
+                operation.child = child;
+                operation.ports = std::move(ports);
+                new (self) T(std::move(operation));
+            },
+            nb::kw_only(), "child"_a, "ports"_a)
+        .def_ro("child", &T::child)
+        .def_ro("ports", &T::ports);
+}
+
 template <class T> void bind_step(nb::module_& module, const char* name) {
     nb::class_<T>(module, name)
         .def(
@@ -202,6 +218,8 @@ void bind_operations(nb::module_& module) {
     bind_on_children<ReadOperation>(module, "ReadOperation");
     bind_on_children<SaveOperation>(module, "SaveOperation");
     bind_on_children<RestoreOperation>(module, "RestoreOperation");
+    bind_on_ports<FeedPortsOperation>(module, "FeedPortsOperation");
+    bind_on_ports<ReadPortsOperation>(module, "ReadPortsOperation");
     bind_step<StepOperation>(module, "StepOperation");
     bind_step<StepReadOperation>(module, "StepReadOperation");
     bind_loops(module);

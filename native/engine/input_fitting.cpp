@@ -31,6 +31,15 @@ FedInputs InputFitting::collect(const std::vector<int>& children) const {
     return fed;
 }
 
+FedInputs InputFitting::collect(int number, const std::vector<int>& ports) const {
+    const auto chosen = [&](int port) { return std::find(ports.begin(), ports.end(), port) != ports.end(); };
+    const int first = state_.slots[number].u;
+    FedInputs fed = collect({number});
+    std::erase_if(fed.copies, [&](const Copy& copy) { return !chosen(copy.to - first); });
+    std::erase_if(fed.fits, [&](int fit) { return !chosen(inputs_[fit].input); });
+    return fed;
+}
+
 bool InputFitting::pass_texts(int child) {
     std::string text;
     for (const TextCopy& copy : state_.children[child].texts) {

@@ -39,6 +39,7 @@ class InputFitting {
 
     // What a Feed of these children has to do.
     FedInputs collect(const std::vector<int>& children) const;
+    FedInputs collect(int child, const std::vector<int>& ports) const;
     bool feed(const FedInputs& fed) {
         ExchangeMemory& memory = state_.memory;
         for (const Copy& copy : fed.copies) memory.u[copy.to] = memory.y[copy.from];
@@ -47,6 +48,11 @@ class InputFitting {
         for (int child : fed.texted)
             if (!pass_texts(child)) return false;
         return true;
+    }
+    // Some inputs of a child; the curves of the others count from the same time as theirs.
+    bool feed(int child, const FedInputs& fed) {
+        state_.move_inputs(child);
+        return feed(fed);
     }
 
     void save(Snapshot& to) const;

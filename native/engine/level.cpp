@@ -247,6 +247,16 @@ bool Level::execute(TogetherOperation& operation) {
     return true;
 }
 
+bool Level::execute(FeedPortsOperation& operation) {
+    if (messages) messages->feed(operation.child, &operation.ports);
+    return fitting_.feed(operation.child, operation.inputs);
+}
+
+bool Level::execute(ReadPortsOperation& operation) {
+    if (messages) messages->read(operation.child, &operation.ports);
+    return stepping_.read(state.slots[operation.child], operation.ports);
+}
+
 // Python is only called on the thread that holds its lock.
 bool Level::stays_here(int child) const {
     const Simulator& simulator = *state.children[child].simulator;

@@ -78,6 +78,10 @@ class Level final : public Simulator, private ProgramRunner {
     };
     void prepare(Program& program);
     void prepare(FeedOperation& operation) { operation.inputs = fitting_.collect(operation.children); }
+    void prepare(FeedPortsOperation& operation) {
+        operation.inputs = fitting_.collect(operation.child, operation.ports);
+    }
+    void prepare(ReadPortsOperation&) { stepping_.prepare_single_ports(); }
     void prepare(SolveOperation& operation);
     void prepare(StepReadOperation& operation);
     void prepare(RepeatOperation& operation) { iteration_.add(operation.accelerator); }
@@ -95,6 +99,8 @@ class Level final : public Simulator, private ProgramRunner {
     bool execute(StepOperation& operation);
     bool execute(ReadOperation& operation);
     bool execute(StepReadOperation& operation);
+    bool execute(FeedPortsOperation& operation);
+    bool execute(ReadPortsOperation& operation);
     bool execute(SolveOperation& operation) { return loop_.solve(operation); }
     bool execute(RecordOperation& operation);
     bool execute(SaveOperation& operation) { return rollback_.save(operation.children); }

@@ -98,6 +98,16 @@ struct LevelState {
         for (int j = 0; j < child.inputs; ++j) shift(room + j, child.rows, child.inputs, ds);
         return room;
     }
+    // Lets the polynomials of a child count from its tick.
+    void move_inputs(int number) {
+        const Slot& slot = slots[number];
+        Child& child = children[number];
+        if (!child.is_curved() || child.base == slot.tick) return;
+        double* polynomials = memory.u.data() + slot.u;
+        const double ds = clock.span(slot.tick - child.base);
+        for (int j = 0; j < child.inputs; ++j) shift(polynomials + j, child.rows, child.inputs, ds);
+        child.base = slot.tick;
+    }
 };
 
 }  // namespace hocket

@@ -3,6 +3,7 @@
 // Out: messages and values per pair of hosts
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -18,32 +19,39 @@ struct MessageCounter {
         int signal;       // the output that drives it
         int link, place;  // where that comes from another host; -1: from the same
         std::int64_t given;
-        bool news;
+        int port;  // its number among all inputs of the child
     };
     struct Output {
         int signal;
         std::vector<int> reacts;  // inputs
+        bool due = false;         // it will have another value when it is evaluated
     };
     struct Member {
         std::vector<Input> inputs;
         std::vector<Output> outputs;
-        bool moved = false;
     };
     std::vector<std::int64_t> versions;
     std::vector<Link> links;
     std::vector<Member> members;
 
-    void feed(int child) {
-        for (Input& input : members[child].inputs) {
-            if (input.link < 0 || links[input.link].known[input.place] == versions[input.signal]) continue;
+    // `ports`: none means all.
+    void feed(int child, const std::vector<int>* ports = nullptr) {
+        Member& member = members[child];
+        const auto fed = [&](const Input& input) { return !ports || contains(*ports, input.port); };
+        for (Input& input : member.inputs) {
+            if (!fed(input) || input.link < 0) continue;
+            if (links[input.link].known[input.place] == versions[input.signal]) continue;
             Link& link = links[input.link];
             ++link.messages;
             link.values += static_cast<std::int64_t>(link.signals.size());
             for (std::size_t k = 0; k < link.signals.size(); ++k) link.known[k] = versions[link.signals[k]];
         }
-        for (Input& input : members[child].inputs) {
-            input.news = input.news || input.given != versions[input.signal];
+        for (std::size_t number = 0; number < member.inputs.size(); ++number) {
+            Input& input = member.inputs[number];
+            if (!fed(input) || input.given == versions[input.signal]) continue;
             input.given = versions[input.signal];
+            for (Output& output : member.outputs)
+                output.due = output.due || contains(output.reacts, static_cast<int>(number));
         }
     }
 
@@ -51,25 +59,30 @@ struct MessageCounter {
         for (int child : children) feed(child);
     }
     void step(const std::vector<int>& children) {
-        for (int child : children) members[child].moved = true;
+        for (int child : children)
+            for (Output& output : members[child].outputs) output.due = true;
     }
     void read(const std::vector<int>& children) {
         for (int child : children) read(child);
     }
 
-    void read(int child) {
-        Member& member = members[child];
-        for (const Output& output : member.outputs) {
-            bool fresh = member.moved;
-            for (int input : output.reacts) fresh = fresh || member.inputs[input].news;
-            if (fresh) ++versions[output.signal];
+    void read(int child, const std::vector<int>* ports = nullptr) {
+        std::vector<Output>& outputs = members[child].outputs;
+        for (std::size_t number = 0; number < outputs.size(); ++number) {
+            Output& output = outputs[number];
+            if (!output.due || (ports && !contains(*ports, static_cast<int>(number)))) continue;
+            ++versions[output.signal];
+            output.due = false;
         }
-        for (Input& input : member.inputs) input.news = false;
-        member.moved = false;
     }
 
     void renew(const std::vector<int>& signals) {
         for (int signal : signals) ++versions[signal];
+    }
+
+  private:
+    static bool contains(const std::vector<int>& numbers, int number) {
+        return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
     }
 };
 

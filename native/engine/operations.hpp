@@ -42,6 +42,13 @@ struct FeedOperation {
     FedInputs inputs;
 };
 
+// Some inputs of a child; the others stay the curves they are.
+struct FeedPortsOperation {
+    int child = 0;
+    std::vector<int> ports;
+    FedInputs inputs;
+};
+
 struct StepOperation {
     std::vector<int> children;
     std::int64_t ticks = 0;
@@ -51,6 +58,12 @@ struct StepOperation {
 
 struct ReadOperation {
     std::vector<int> children;
+};
+
+// Some outputs of a child; the others stay the samples they are.
+struct ReadPortsOperation {
+    int child = 0;
+    std::vector<int> ports;
 };
 
 // A step whose outputs are read at once, under the same inputs.
@@ -135,7 +148,7 @@ using AnyOperation =
     std::variant<AdmitOperation, FeedOperation, StepOperation, ReadOperation, StepReadOperation,
                  SolveOperation, RecordOperation, SaveOperation, RestoreOperation, RepeatOperation,
                  AdaptOperation, NextOperation, TimesOperation, TogetherOperation, OpenAccountsOperation,
-                 CloseAccountsOperation>;
+                 CloseAccountsOperation, FeedPortsOperation, ReadPortsOperation>;
 
 struct Operation : AnyOperation {
     using AnyOperation::AnyOperation;

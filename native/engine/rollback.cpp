@@ -34,15 +34,16 @@ bool Rollback::restore(const std::vector<int>& children) {
         const bool newer = slot.simulator->shown_at(slot.tick) > saved.shown;
         if (!slot.simulator->restore(saved.simulator)) return state_.fail(slot, Call::restore);
         slot.tick = saved.tick;
+        if (!newer || state_.iterating == 0)
+            std::copy(saved.y.begin(), saved.y.end(), memory.y.begin() + slot.y);
         for (std::size_t k = 0; k < child.rings.size(); ++k) {
             Ring& ring = memory.ring(child.rings[k]);
             const std::int64_t tick = ring.ticks[ring.newest];
             const double value = ring.values[ring.newest], slope = ring.slopes[ring.newest];
             ring = saved.rings[k];
             if (state_.iterating > 0 && tick > ring.ticks[ring.newest]) ring.push(tick, value, slope);
+            memory.y[child.rings[k]] = ring.values[ring.newest];  // outputs need not be of one age
         }
-        if (!newer || state_.iterating == 0)
-            std::copy(saved.y.begin(), saved.y.end(), memory.y.begin() + slot.y);
         for (std::size_t k = 0; k < child.fits.size(); ++k) fitting_.filter(child.fits[k]) = saved.filters[k];
     }
     ledger_.restore(children);

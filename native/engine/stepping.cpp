@@ -1,5 +1,7 @@
 #include "engine/stepping.hpp"
 
+#include <algorithm>
+
 namespace hocket {
 
 void Stepping::prepare() {
@@ -15,6 +17,29 @@ void Stepping::prepare() {
     }
     inputs_.resize(inputs);
     slopes_.resize(slopes);
+}
+
+bool Stepping::read(Slot& slot, const std::vector<int>& ports) {
+    const int number = state_.index(slot);
+    const Child& child = state_.children[number];
+    ExchangeMemory& memory = state_.memory;
+    double *y = memory.y.data() + slot.y, *kept = kept_.data() + slot.y;
+    std::copy(y, y + child.outputs, kept);
+    const double* polynomials = state_.inputs_now(number, inputs_.data() + child.input_room);
+    if (!slot.simulator->output(slot.tick, polynomials, y)) return state_.fail(slot);
+    if (child.unchecked && !are_finite(y, child.outputs)) return state_.fail(slot);
+    for (int port : ports) kept[port] = y[port];
+    std::copy(kept, kept + child.outputs, y);
+    double* slopes = nullptr;
+    if (child.sloped) {
+        slopes = slopes_.data() + child.slope_room;
+        if (!slot.simulator->slope(slot.tick, polynomials, slopes)) return state_.fail(slot);
+    }
+    const std::int64_t at = slot.simulator->shown_at(slot.tick);
+    for (int port : ports)
+        if (const int ring = memory.ring_of[slot.y + port]; ring >= 0)
+            memory.rings[ring].push(at, y[port], slopes ? slopes[port] : 0.0);
+    return true;
 }
 
 bool Stepping::step_read_slowly(Slot& slot, std::int64_t ticks) {

@@ -16,6 +16,8 @@ class Stepping {
 
     // To be called when all children and rings are there.
     void prepare();
+    // To be called before outputs are read one by one.
+    void prepare_single_ports() { kept_.resize(state_.memory.y.size()); }
 
     bool step(Slot& slot, std::int64_t ticks) {
         const Span now = span(slot, ticks);
@@ -31,6 +33,8 @@ class Stepping {
             return state_.fail(slot);
         return finish_read(slot, child, polynomials);
     }
+    // Evaluates all outputs, and stores some.
+    bool read(Slot& slot, const std::vector<int>& ports);
     bool step_read(Slot& slot, std::int64_t ticks) { return step_read(state_, slot, ticks); }
     // Neighbours; `prefetches`: what they touch is fetched ahead of time.
     bool step_read(int begin, int end, std::int64_t ticks, bool prefetches) {
@@ -69,15 +73,16 @@ class Stepping {
             return state_.step;
         return state_.timed ? Span::of(state_.clock, slot.tick, ticks) : Span{slot.tick, ticks, 0.0, 0.0};
     }
+    // NaN and infinity are not: a number minus itself is zero.
+    [[gnu::always_inline]] static bool are_finite(const double* values, int count) {
+        double sum = 0.0;
+        for (int k = 0; k < count; ++k) sum += values[k] - values[k];
+        return sum == 0.0;
+    }
     [[gnu::always_inline]] bool finish_read(Slot& slot, const Child& child, const double* polynomials) {
         ExchangeMemory& memory = state_.memory;
-        if (child.unchecked) {
-            const double* values = memory.y.data() + slot.y;
-            double sum = 0.0;
-            for (int k = 0; k < child.outputs; ++k) sum += values[k] - values[k];
-            if (sum != 0.0) [[unlikely]]
-                return state_.fail(slot);
-        }
+        if (child.unchecked && !are_finite(memory.y.data() + slot.y, child.outputs)) [[unlikely]]
+            return state_.fail(slot);
         if (child.rings.empty()) return true;
         double* slopes = nullptr;
         if (child.sloped) {
@@ -93,6 +98,7 @@ class Stepping {
     LevelState& state_;
     // per child, as several may be read at once: polynomials seen from another time; slopes of outputs
     std::vector<double> inputs_, slopes_;
+    std::vector<double> kept_;  // per output: what stays, while some are read
 };
 
 }  // namespace hocket

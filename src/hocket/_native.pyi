@@ -47,6 +47,20 @@ class ReadOperation:
     @property
     def children(self) -> list[int]: ...
 
+class FeedPortsOperation:
+    def __init__(self, *, child: int, ports: Sequence[int]) -> None: ...
+    @property
+    def child(self) -> int: ...
+    @property
+    def ports(self) -> list[int]: ...
+
+class ReadPortsOperation:
+    def __init__(self, *, child: int, ports: Sequence[int]) -> None: ...
+    @property
+    def child(self) -> int: ...
+    @property
+    def ports(self) -> list[int]: ...
+
 class SaveOperation:
     def __init__(self, *, children: Sequence[int]) -> None: ...
     @property
@@ -194,6 +208,8 @@ Operation: TypeAlias = (
     | TogetherOperation
     | OpenAccountsOperation
     | CloseAccountsOperation
+    | FeedPortsOperation
+    | ReadPortsOperation
 )
 
 # linear models
@@ -340,9 +356,9 @@ class Account:
     ) -> None: ...
 
 class LinkedInput:
-    """An input of a child; `link` and `place`: where its source comes from another host, else -1."""
+    """The input of a number; `link` and `place`: where its source comes from another host, else -1."""
 
-    def __init__(self, *, signal: int, link: int = -1, place: int = -1) -> None: ...
+    def __init__(self, *, signal: int, port: int, link: int = -1, place: int = -1) -> None: ...
 
 class LinkedOutput:
     """An output of a child, and the inputs of that child it reacts to at once."""

@@ -108,7 +108,7 @@ def test_the_linear_reading_of_a_plan_by_ports_predicts_its_run():
     ("step", "kind", "port"),
     [
         # a connection is forgotten
-        ((*SOUND[:6], *SOUND[7:]), "unfed input", "force.x"),
+        ((*SOUND[:6], *SOUND[7:]), "unfed input", "force.v"),
         # an output is never got
         ((*SOUND[:5], Read("mass", ("v",)), *SOUND[6:]), "never read", "mass.z"),
         # set before it was got

@@ -161,7 +161,7 @@ WRONG = [  # the kind, the level, the plan, where it is found, what is said
     ("fixed step", FIXED, plan(Next((turn("a", F(1, 2)), B)), Record()), "step 1.1.2: step a by 1/2 of it",
      "`a` is stepped by 1/2 of the step, and it accepts only whole ones"),
     ("unknown port", LOOP, plan(*A, *B, Solve(BOTH, ("a.y", "b.z")), Record()),
-     "step 7: solve the loop a.y, b.z", "`b.z` is to be solved for, and there is no such output"),
+     "step 7: solve the loop a.y, b.z", "the plan names `b.z`, and there is no such port"),
     ("no loop", CHAIN, plan(*A, *B, Solve(("b",), ("b.y",)), Record()), "step 7: solve the loop b.y",
      "`b.y` is to be solved for, and it does not react to itself at once"),
     ("part of a loop", LOOP, plan(*A, *B, Solve(BOTH, ("a.y",)), Record()), "step 7: solve the loop a.y",

@@ -55,8 +55,9 @@ def _with_ports(
                 continue
             if not source and path in driven:
                 continue  # already driven inside: the check says so
+            start = None if source else port.start
             ends[source].append(
-                Port(path, port.unit, None if source else port.start, type=port.type, held=port.held)
+                Port(path, port.unit, start, (), port.type, port.held, None if source else port.reactivity)
             )
             made.append(Connection(path, path))
     return scenario.with_changes(

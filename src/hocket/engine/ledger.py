@@ -169,10 +169,15 @@ class Ledger:
             side.from_rest = _input_at(level, side, 0.0) if held else _state_slope(level, side)
             side.from_slope = _reported_slope(level, side)
 
-    def close(self, level: LiveLevel, child: int) -> None:
-        """Add the energy of the step that ends: Simpson's rule, on an output that is a cubic, or a line."""
+    def close(self, level: LiveLevel, child: int, ports: set[int] | None = None) -> None:
+        """Add the energy of the step that ends: Simpson's rule, on an output that is a cubic, or a line.
+
+        `ports` are the outputs that were read; None: all. The accounts of others stay open.
+        """
         for number in self.of.get(child, ()):
             side = self.sides[number]
+            if ports is not None and side.account.output not in ports:
+                continue
             if side.inside != NOT:
                 kept = _border_account(level, side)
                 side.power, side.energy, side.moved = kept.power, kept.energy, kept.moved

@@ -31,7 +31,7 @@ def hand_over(post: Post, to: _native.Level) -> None:
     for child, model in enumerate(models):
         places: dict[str, int] = {}
         inputs: list[_native.LinkedInput] = []
-        for port, drive in zip(model.inputs, drives[child], strict=True):
+        for index, (port, drive) in enumerate(zip(model.inputs, drives[child], strict=True)):
             if drive is None or drive.child < 0:
                 continue
             places[port.name] = len(inputs)
@@ -39,9 +39,10 @@ def hand_over(post: Post, to: _native.Level) -> None:
             signal = first[drive.child] + drive.port
             if pair in post.used and node in post.used[pair]:
                 place = post.used[pair].index(node)
-                inputs.append(_native.LinkedInput(signal=signal, link=number[pair], place=place))
+                made = _native.LinkedInput(signal=signal, port=index, link=number[pair], place=place)
             else:
-                inputs.append(_native.LinkedInput(signal=signal))
+                made = _native.LinkedInput(signal=signal, port=index)
+            inputs.append(made)
         known = places if model.capabilities.reevaluates else {}
         outputs = [
             _native.LinkedOutput(

@@ -15,6 +15,7 @@ from hocket.coupling.wiring import Drive, Wiring
 from hocket.errors import ScenarioError
 
 if TYPE_CHECKING:
+    from hocket.model.ports import Port
     from hocket.plan.accelerators import Accelerator
 
 Estimate: TypeAlias = Literal["defect", "orders", "richardson", "energy"]
@@ -202,7 +203,8 @@ class Save:
 class Restore:
     """Roll back to where these simulators were saved: states, clocks, extrapolator memory and samples.
 
-    The newest iterate stays: the Repeat around it owns that. What is rolled back is fed anew before it steps.
+    The newest iterate stays: the Repeat around it owns that. Inputs keep the curves they were fed with: those
+    that were fed after the Save are fed anew before the next step.
     """
 
     sims: tuple[str, ...]
@@ -305,15 +307,25 @@ def _expect_no_other(instruction: Never) -> None:
 
 def feedback_drives(body: Body, wiring: Wiring) -> Iterator[Drive]:
     """Yield what a repetition of a body takes from the one before: drives by outputs that are read later."""
-    number, read = wiring.numbers(), set[int]()
+    number, read = wiring.numbers(), set[tuple[int, int]]()
     for _, instruction in walk(body):
         children = [number[sim] for sim in named_simulators(instruction)]
         for child in children if isinstance(instruction, Feed | Solve) else ():
-            for drive in wiring.drives[child]:
-                if drive is not None and drive.child >= 0 and drive.child not in read:
+            fed = instruction.ports if isinstance(instruction, Feed) else ()
+            for port, drive in zip(wiring.models[child].inputs, wiring.drives[child], strict=True):
+                named = not fed or port.name in fed
+                if drive is not None and drive.child >= 0 and named and (drive.child, drive.port) not in read:
                     yield drive
-        if isinstance(instruction, Read | Solve):
-            read.update(children)
+        for child in children if isinstance(instruction, Read | Solve) else ():
+            shown = instruction.ports if isinstance(instruction, Read) else ()
+            chosen = number_ports(shown, wiring.models[child].outputs)
+            every = range(len(wiring.models[child].outputs)) if chosen is None else chosen
+            read.update((child, port) for port in every)
+
+
+def number_ports(names: tuple[str, ...], ports: Sequence[Port]) -> set[int] | None:
+    """Return the numbers of the ports that an instruction names; None: it names none, and means all."""
+    return {number for number, port in enumerate(ports) if port.name in names} if names else None
 
 
 def tries(body: Body) -> bool:

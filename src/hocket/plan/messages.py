@@ -48,44 +48,52 @@ class Post:
     versions: dict[Node, int] = field(default_factory=dict)
     given: dict[tuple[int, int], int] = field(default_factory=dict)
     """Per child and input: the version it was fed with last."""
-    moved: set[int] = field(default_factory=set)
-    news: dict[int, set[str]] = field(default_factory=dict)
-    """Per child: the inputs that got another value since its outputs were evaluated."""
+    due: set[Node] = field(default_factory=set)
+    """The outputs that have another value when they are evaluated: time passed, or they react to news."""
 
     @staticmethod
     def from_wiring(wiring: Wiring, homes: Mapping[str, str]) -> Post:
         """Return the reading of a wiring; `homes` has hosts by the names of children."""
         post = Post(wiring, [homes.get(name, "") for name in wiring.names])
         for child in range(len(wiring.names)):
-            for node, pair in post._from_elsewhere(child):
+            for node, pair in post._from_elsewhere(child, None):
                 post.sent.setdefault(pair, Load())
                 if node not in post.used.setdefault(pair, []):
                     post.used[pair].append(node)
         return post
 
-    def _from_elsewhere(self, child: int) -> Iterable[tuple[Node, Pair]]:
+    def _drives(self, child: int, ports: set[int] | None) -> Iterable[tuple[int, Node]]:
+        """Yield inputs of a child with the outputs that drive them."""
+        for index, drive in enumerate(self.wiring.drives[child]):
+            if drive is not None and drive.child >= 0 and (ports is None or index in ports):
+                yield index, (drive.child, drive.port)
+
+    def _from_elsewhere(self, child: int, ports: set[int] | None) -> Iterable[tuple[Node, Pair]]:
         target = self.homes[child]
-        for drive in self.wiring.drives[child]:
-            source = self.homes[drive.child] if drive is not None and drive.child >= 0 else ""
-            if drive is not None and source and target and source != target:
-                yield (drive.child, drive.port), (source, target)
+        for _, node in self._drives(child, ports):
+            source = self.homes[node[0]]
+            if source and target and source != target:
+                yield node, (source, target)
 
     def loads(self) -> dict[Pair, Load]:
         """Return what was sent so far."""
         return dict(self.sent)
 
-    def feed(self, child: int, numbers: int = 1) -> None:
-        """Give a child its inputs; what is new is sent before, all that its host uses in one message."""
-        for node, pair in self._from_elsewhere(child):
+    def feed(self, child: int, numbers: int = 1, ports: set[int] | None = None) -> None:
+        """Give a child its inputs, or some; what is new is sent, all that its host uses in one message."""
+        for node, pair in self._from_elsewhere(child, ports):
             if self._is_new(pair, node):
                 self._send(pair, numbers)
-        for index, drive in enumerate(self.wiring.drives[child]):
-            if drive is None or drive.child < 0:
-                continue
-            version = self.versions.get((drive.child, drive.port), 0)
+        model = self.wiring.models[child]
+        for index, node in self._drives(child, ports):
+            version = self.versions.get(node, 0)
             if self.given.get((child, index)) != version:
                 self.given[(child, index)] = version
-                self.news.setdefault(child, set()).add(self.wiring.models[child].inputs[index].name)
+                name = model.inputs[index].name
+                if model.capabilities.reevaluates:
+                    self.due.update(
+                        (child, port) for port, each in enumerate(model.outputs) if name in each.feedthrough
+                    )
 
     def feed_all(self, children: Iterable[int]) -> None:
         """Give several children their inputs."""
@@ -94,16 +102,14 @@ class Post:
 
     def step(self, child: int) -> None:
         """Let time pass for a child: all its outputs will have other values."""
-        self.moved.add(child)
+        self.due.update((child, port) for port in range(len(self.wiring.models[child].outputs)))
 
-    def read(self, child: int) -> None:
-        """Evaluate the outputs of a child: those are new that time passed for, or that react to news."""
-        model, news = self.wiring.models[child], self.news.pop(child, set())
-        for port, output in enumerate(model.outputs):
-            reacts = model.capabilities.reevaluates and bool(news & set(output.feedthrough))
-            if child in self.moved or reacts:
-                self.renew([(child, port)])
-        self.moved.discard(child)
+    def read(self, child: int, ports: set[int] | None = None) -> None:
+        """Evaluate outputs of a child: those are new that time passed for, or that react to news."""
+        every = range(len(self.wiring.models[child].outputs))
+        fresh = {(child, port) for port in (every if ports is None else ports)} & self.due
+        self.renew(fresh)
+        self.due -= fresh
 
     def solve(self, children: Sequence[int], loop: Iterable[Node]) -> None:
         """Evaluate a loop, once: how often it is gone around is not known before."""
@@ -128,11 +134,10 @@ class Post:
         for pair, nodes in self.used.items():
             for node in nodes:
                 self.known[(pair, node)] = self.versions.get(node, 0)
-        for child, drives in enumerate(self.wiring.drives):
-            for index, drive in enumerate(drives):
-                if drive is not None and drive.child >= 0:
-                    self.given[(child, index)] = self.versions.get((drive.child, drive.port), 0)
-        self.news.clear()
+        for child in range(len(self.wiring.names)):
+            for index, node in self._drives(child, None):
+                self.given[(child, index)] = self.versions.get(node, 0)
+        self.due.clear()
 
     def _is_new(self, pair: Pair, node: Node) -> bool:
         return self.known.get((pair, node)) != self.versions.get(node, 0)

@@ -36,6 +36,7 @@ from hocket.plan.instructions import (
     adapts,
     feedback_drives,
     first_part,
+    number_ports,
     walk,
 )
 from hocket.plan.messages import Load, Node, Pair, Post
@@ -323,12 +324,14 @@ def _post_body(post: Post, body: Body, sweeps: int) -> None:
     number = {name: child for child, name in enumerate(post.wiring.names)}
     for instruction in body:
         match instruction:
-            case Feed(sim):
-                post.feed(number[sim])
+            case Feed(sim, ports):
+                child = number[sim]
+                post.feed(child, ports=number_ports(ports, post.wiring.models[child].inputs))
             case Step(sim):
                 post.step(number[sim])
-            case Read(sim):
-                post.read(number[sim])
+            case Read(sim, ports):
+                child = number[sim]
+                post.read(child, number_ports(ports, post.wiring.models[child].outputs))
             case Solve(sims, ports):
                 post.solve([number[sim] for sim in sims], (post.wiring.output_places[path] for path in ports))
             case Together(bodies):

@@ -76,8 +76,19 @@ def build_tree(composite: Composite) -> PlanTree:
     if faults:
         raise ScenarioError([*_plan_faults(root), *faults])
     _nest_plans(root)
+    raise_faults(_start_faults(root))
     root.plan = replace(root.plan, start=start_body(root.leaves))
     return root
+
+
+def _start_faults(root: PlanTree) -> Iterator[Fault]:
+    """Yield what is wrong with a start that somebody wrote; a sound one gives the values of `start_body`."""
+    if not root.plan.start:
+        return
+    from hocket.plan.verify.verifier import verify_start
+
+    for fault in verify_start(root.plan.start, root.leaves.wiring):
+        yield replace(fault, place=Place(root.path, "orchestrator", detail=fault.where))
 
 
 def verify_tree(root: PlanTree) -> None:

@@ -37,7 +37,7 @@ from hocket.engine.watch import Attend
 from hocket.errors import HocketError, InternalError
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.model.protocols import Array, PreferredStepSimulator, native_twin, provides
-from hocket.plan import Adapt, Feed, Read, Repeat, Save, Solve, walk
+from hocket.plan import Adapt, Read, Repeat, Save, Solve, walk
 from hocket.plan.messages import Load
 from hocket.simulators.power_balance import energy_error
 from hocket.simulators.state_space import StateSpaceSimulator
@@ -66,8 +66,6 @@ def native_obstacle(level: Level, ticks: int = 0) -> str:
     for _, each in walk((*level.plan.step, *level.plan.output)):
         if type(each) in INTERPRETED:
             return INTERPRETED[type(each)]
-        if isinstance(each, (Feed, Read)) and each.ports:
-            return f"single ports of `{each.sim}` are fed or read"
         if isinstance(each, Repeat) and type(each.accelerate) not in (type(None), *ACCELERATORS):
             return f"the accelerator {type(each.accelerate).__name__} is written in Python"
     choosy = [child for child, each in enumerate(level.children) if provides(each, PreferredStepSimulator)]
@@ -80,6 +78,13 @@ def native_obstacle(level: Level, ticks: int = 0) -> str:
         return "its clock needs more digits than the native one has"
     inner = (native_obstacle(child) for child in level.children if isinstance(child, Level))
     return next((why for why in inner if why), "")
+
+
+def _single_reads(level: Level) -> Iterator[Read]:
+    """Yield the instructions that read some outputs of a simulator, and not all."""
+    for _, each in walk((*level.plan.step, *level.plan.output)):
+        if isinstance(each, Read) and each.ports:
+            yield each
 
 
 def _is_isolated(simulator: Any) -> bool:
@@ -266,7 +271,9 @@ class NativeEngine:
     def _hand_over_memory(self, level: Level, built: _native.Level) -> None:
         memory, wiring = level.memory, level.wiring
         first_output = wiring.first_outputs
-        sampled: set[tuple[int, int]] = set()
+        # outputs that are read one by one need not be of one age: each keeps its own
+        single = {level.number[each.sim] for each in _single_reads(level)}
+        sampled = {(child, port) for child in single for port in range(len(memory.rings[child]))}
         for child, drives in enumerate(wiring.drives):
             for index, drive in enumerate(drives):
                 if drive is None:

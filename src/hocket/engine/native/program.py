@@ -19,7 +19,7 @@ from hocket.engine.reference.step_control import controlled_outputs
 from hocket.errors import InternalError
 from hocket.model.protocols import native_twin
 from hocket.plan.accelerators import Accelerator, Aitken, Newton, QuasiNewton, Relax
-from hocket.plan.instructions import inner_bodies, named_simulators
+from hocket.plan.instructions import inner_bodies, named_simulators, number_ports
 from hocket.simulators.state_space import StateSpaceSimulator
 
 
@@ -31,14 +31,14 @@ def insert_accounts(operations: list[_native.Operation], level: Level) -> list[_
     stepped = closing.stepped if alike and _reads_twice(level) else None
     for last, now in zip(before, operations, strict=False):
         program += closing.flush_before(now)
-        if not isinstance(now, (_native.StepOperation, _native.ReadOperation, _native.StepReadOperation)):
+        if not isinstance(now, _ACCOUNTED):
             program.append(now)
             continue
         accounts = _accounts(now, level, stepped)
         if accounts.none:
             program.append(now)
             continue
-        if not isinstance(now, _native.ReadOperation) and not alike:
+        if not isinstance(now, _READS) and not alike:
             program.append(_native.OpenAccountsOperation(held=accounts.held, moving=accounts.moving))
         program.append(now)
         if isinstance(now, _native.StepReadOperation) and alike:
@@ -46,6 +46,11 @@ def insert_accounts(operations: list[_native.Operation], level: Level) -> list[_
         elif not isinstance(now, _native.StepOperation):
             program.append(_close(accounts, reopens=alike))
     return [*program, *closing.flush()]
+
+
+_READS = _native.ReadOperation, _native.ReadPortsOperation
+_ACCOUNTED = _native.StepOperation, _native.StepReadOperation, *_READS
+"""What opens or closes accounts."""
 
 
 @dataclass
@@ -118,7 +123,10 @@ class _PendingCloses:
 
 
 def _accounts(
-    operation: _native.StepOperation | _native.ReadOperation | _native.StepReadOperation,
+    operation: _native.StepOperation
+    | _native.ReadOperation
+    | _native.StepReadOperation
+    | _native.ReadPortsOperation,
     level: Level,
     stepped: set[int] | None,
 ) -> _Accounts:
@@ -126,7 +134,11 @@ def _accounts(
 
     Where outputs are read twice, only what `stepped` since the first time has something to close.
     """
-    children = operation.children
+    children, ports = (
+        ([operation.child], operation.ports)
+        if isinstance(operation, _native.ReadPortsOperation)
+        else (operation.children, None)
+    )
     if stepped is not None:
         stepped |= set(() if isinstance(operation, _native.ReadOperation) else children)
         closing = [child for child in children if child in stepped]
@@ -134,6 +146,8 @@ def _accounts(
         children = closing
     accounts = _Accounts()
     for number in (number for child in children for number in level.ledger.of.get(child, ())):
+        if ports is not None and level.ledger.sides[number].account.output not in ports:
+            continue
         (accounts.held if level.ledger.has_held_input(level, number) else accounts.moving).append(number)
     return accounts
 
@@ -151,7 +165,7 @@ def can_reopen_accounts(level: Level) -> bool:
     """
     sides = level.ledger.sides
     every = [each for _, each in plan.walk(level.plan.step)]
-    if level.plan.output or any(isinstance(each, plan.Solve) for each in every):
+    if level.plan.output or any(isinstance(each, plan.Solve) or names_ports(each) for each in every):
         return False
     if any(side.asked or side.anew for side in sides) or _steps_before_read(level.plan.step, set()):
         return False
@@ -160,6 +174,11 @@ def can_reopen_accounts(level: Level) -> bool:
         return False
     again = twice or any(isinstance(each, (plan.Save, plan.Repeat)) for each in every)
     return not (again and any(level.ledger.reacts(level, side) for side in sides))
+
+
+def names_ports(instruction: plan.Instruction) -> bool:
+    """Return whether an instruction feeds or reads some ports of a simulator, and not all."""
+    return isinstance(instruction, (plan.Feed, plan.Read)) and bool(instruction.ports)
 
 
 def _steps_before_read(body: plan.Body, stepped: set[str]) -> bool:
@@ -253,6 +272,12 @@ def _all_native(level: Level, children: list[int]) -> bool:
 def _compile_instruction(instruction: plan.Instruction, level: Level) -> _native.Operation | _Many:
     number = level.number
     match instruction:
+        case plan.Feed(sim, ports) if ports:
+            chosen = number_ports(ports, level.wiring.models[number[sim]].inputs)
+            return _native.FeedPortsOperation(child=number[sim], ports=sorted(chosen or ()))
+        case plan.Read(sim, ports) if ports:
+            chosen = number_ports(ports, level.wiring.models[number[sim]].outputs)
+            return _native.ReadPortsOperation(child=number[sim], ports=sorted(chosen or ()))
         case plan.Feed(sim):
             return _Many(_native.FeedOperation, [number[sim]])
         case plan.Read(sim):
@@ -308,7 +333,7 @@ def _compile_together(bodies: tuple[plan.Body, ...], level: Level) -> _native.Op
     if len(steps) == len(bodies) and len({step.fraction for step in steps}) == 1:
         return _step([level.number[step.sim] for step in steps], steps[0].fraction, level, parallel=True)
     for kind, operation in ((plan.Feed, _native.FeedOperation), (plan.Read, _native.ReadOperation)):
-        children = [level.number[one.sim] for one in alone if isinstance(one, kind)]
+        children = [level.number[one.sim] for one in alone if isinstance(one, kind) and not one.ports]
         if len(children) == len(bodies):
             return _Many(operation, children)
     return _native.TogetherOperation(bodies=[program(inner, level) for inner in bodies])

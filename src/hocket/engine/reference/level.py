@@ -49,7 +49,6 @@ from hocket.engine.watch import Watch
 from hocket.errors import SimulatorError
 from hocket.model.clock import Clock
 from hocket.model.extrapolators import shift_origin
-from hocket.model.ports import Port
 from hocket.model.protocols import Array, Simulator
 from hocket.plan import (
     Adapt,
@@ -71,6 +70,7 @@ from hocket.plan import (
     adapts,
 )
 from hocket.plan.accelerators import LiveAccelerator
+from hocket.plan.instructions import number_ports
 from hocket.plan.messages import Load, Post
 
 EPSILON = 2.0**-52
@@ -223,12 +223,11 @@ class Level:
 
     def feed(self, child: int, ports: tuple[str, ...] = ()) -> None:
         """Fit the inputs of a child from the samples, or some of them."""
+        chosen = number_ports(ports, self.wiring.models[child].inputs)
         if self.traffic is not None:
-            self.traffic.feed(child)
+            self.traffic.feed(child, ports=chosen)
         base, inputs = self.inputs
-        self.memory.feed(
-            child, self.ticks[child], inputs, base, _numbers_of(ports, self.wiring.models[child].inputs)
-        )
+        self.memory.feed(child, self.ticks[child], inputs, base, chosen)
         for drive in self.wiring.texts_of.get(child, ()):
             source, target = self.children[drive.child], self.children[child]
             t = self.clock.time(self.ticks[child])
@@ -259,8 +258,9 @@ class Level:
 
     def read(self, child: int, ports: tuple[str, ...] = ()) -> None:
         """Evaluate the outputs of a child under its polynomials, at its own time; store samples."""
+        chosen = number_ports(ports, self.wiring.models[child].outputs)
         if self.traffic is not None:
-            self.traffic.read(child)
+            self.traffic.read(child, chosen)
         tick = self.ticks[child]
         u = self.inputs_since(child, tick)
         slopes = None
@@ -270,8 +270,8 @@ class Level:
         simulator = self.children[child]
         # what a level with a longer step shows is as old as its own last step
         at = min(tick, simulator.now) if isinstance(simulator, Level) else tick
-        self.memory.store(child, at, y, slopes, _numbers_of(ports, self.wiring.models[child].outputs))
-        self.ledger.close(self, child)
+        self.memory.store(child, at, y, slopes, chosen)
+        self.ledger.close(self, child, chosen)
 
     def inputs_since(self, child: int, tick: int) -> Array:
         """Return the polynomials of a child in powers of the time since a tick."""
@@ -400,8 +400,3 @@ class Level:
                 errors.append(error if inner else simulator_error(name, "close", t, error))
         if errors:
             raise errors[0]
-
-
-def _numbers_of(names: tuple[str, ...], ports: Sequence[Port]) -> set[int] | None:
-    """Return the numbers of the ports that are named; None: all."""
-    return {number for number, port in enumerate(ports) if port.name in names} if names else None

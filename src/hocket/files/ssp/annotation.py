@@ -16,7 +16,7 @@ from hocket.files.toml import layout
 from hocket.files.toml.codec import FILE, LEVEL, MODELS
 from hocket.files.toml.registered_kinds import EXTRAPOLATIONS
 from hocket.files.toml.syntax import WRONG, FilePlace, Source, TomlFindings, parse_document
-from hocket.files.toml.table_kinds import Field, Section, TableKind
+from hocket.files.toml.table_kinds import REACTIVITY, Field, Section, TableKind
 from hocket.simulators.fmu.recipe import Fmu
 
 TYPE = "org.hocket.level"
@@ -38,6 +38,7 @@ assert isinstance(_RUN, TableKind)
 KINDS = {
     "Level": _optional_kind("a level", tuple(entry for entry in LEVEL.fields if entry.name in _KEYS)),
     "Connection": _optional_kind("a connection", (Field("extrapolation", EXTRAPOLATIONS),)),
+    "Connector": _optional_kind("a connector", (REACTIVITY,)),
     "Run": _optional_kind("a run", _RUN.fields),
     "Model": _optional_kind("a model", tuple(entry for entry in _FMU.fields if entry.name not in _ELSEWHERE)),
 }

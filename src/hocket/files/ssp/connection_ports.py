@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from hocket.files.ssp.annotation import read_annotation
 from hocket.files.ssp.document import Component, ConnectionEnd, Connector, DirectedConnection, System
 from hocket.files.ssp.unit_definitions import IDENTITY, fmu_unit, recognised_name, unit_conversion
 from hocket.files.ssp.vocabulary import flatten_array
@@ -160,10 +161,12 @@ class SystemPorts:
         held = kind == "real" and bool(others) and all(spot.port.held for spot, _ in others)
         items = connector.items or next((spot.items for spot, _ in others if spot.items), {})
         starts = self._starts(name, items)
+        declared = read_annotation(connector.node, "Connector").get("reactivity")
         called = self._port_name(name)
         for number, index in enumerate(places):
             start = starts[number] if number < len(starts) else None
-            port = Port(element_name(called, index), recognised_name(unit), start, (), kind, held)
+            shown = element_name(called, index), recognised_name(unit), start
+            port = Port(*shown, (), kind, held, declared)
             yield Spot(port.name, port, unit, items, own=True)
 
     def _connected_spots(self, name: str) -> Iterator[tuple[Spot, DirectedConnection]]:

@@ -302,11 +302,11 @@ class SystemWriter:
 
     def _write_port(self, parent: Element, port: Port, kind: str) -> None:
         connector = SubElement(parent, f"{SSD}Connector", name=port.name, kind=kind)
-        if port.type == "enumeration":
-            return  # without a type it is of that of what it leads to
-        typed = SubElement(connector, f"{SSC}{TAGS[port.type]}")
-        if port.type == "real" and self.terms.add_unit(port.unit, None):
-            typed.set("unit", port.unit)
+        if port.type != "enumeration":  # without a type it is of that of what it leads to
+            typed = SubElement(connector, f"{SSC}{TAGS[port.type]}")
+            if port.type == "real" and self.terms.add_unit(port.unit, None):
+                typed.set("unit", port.unit)
+        self.annotate(connector, "Connector", port, port.name)
 
     def _write_component(self, parent: Element, name: str, fmu: Fmu, ends: ConnectedPorts) -> None:
         """Append an FMU. Inputs that nothing drives are left out: not every tool can do with them."""

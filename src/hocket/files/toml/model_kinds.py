@@ -37,7 +37,16 @@ from hocket.files.toml.forms import (
     MappingForm,
     WordOrForm,
 )
-from hocket.files.toml.table_kinds import OUTPUTS, PORTS, SHOWN, Field, TableKind, port_text, table_kind
+from hocket.files.toml.table_kinds import (
+    OUTPUTS,
+    PORTS,
+    REACTIVITIES,
+    SHOWN,
+    Field,
+    TableKind,
+    port_text,
+    table_kind,
+)
 from hocket.model import registry
 from hocket.model.ports import PortLike
 from hocket.model.protocols import Model
@@ -312,6 +321,12 @@ _KEYS: dict[str, tuple[Field, ...]] = {
         Field("step", DURATION, "of model exchange: the longest micro step"),
         _option("rtol", NUMBER, "of model exchange"),
         _option("atol", NUMBER, "of model exchange"),
+        Field(
+            "reactivity",
+            MappingForm(REACTIVITIES, 'a table such as { force = "delayed" }'),
+            "by input: whether it takes a step with the value at its end, or with that at its start",
+            get=lambda model: dict(model.reactivity) or None,
+        ),
         *WRAPPERS,
         _folder_field("path"),
     ),

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, get_args
 from hocket.errors import ScenarioError, suggest_nearest
 from hocket.files.toml.forms import NUMBER, TEXT, TEXTS, TRUTH, ChoiceForm, DefinedForm, Form
 from hocket.files.toml.syntax import WRONG, FilePlace
-from hocket.model.ports import Port, PortType
+from hocket.model.ports import Port, PortType, Reactivity
 
 Build: TypeAlias = Callable[..., Any]
 _NOTHING = object()
@@ -277,7 +277,13 @@ class PortsForm(DefinedForm):
 
 _NAME = Field("name", TEXT), Field("unit", TEXT, "a physical unit: m/s"), Field("start", NUMBER)
 _FEEDTHROUGH = Field("feedthrough", TEXTS, "the inputs that have direct feedthrough to an output")
-PORTS = PortsForm("ports", table_kind("a port", Port, *_NAME, _FEEDTHROUGH, tagged=False))
+REACTIVITIES = ChoiceForm(get_args(Reactivity))
+REACTIVITY = Field(
+    "reactivity",
+    REACTIVITIES,
+    "of an input: whether it takes a step with the value at its end, or with that at its start",
+)
+PORTS = PortsForm("ports", table_kind("a port", Port, *_NAME, _FEEDTHROUGH, REACTIVITY, tagged=False))
 OUTPUTS = PortsForm("outputs", table_kind("an output", Port, *_NAME, tagged=False))
 """Of models that know themselves which inputs have direct feedthrough."""
 _TYPE = Field("type", ChoiceForm(get_args(PortType)), "what its numbers mean")

@@ -6,7 +6,7 @@ Out: Facts, by the numbers of the children
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -58,10 +58,11 @@ class LevelFacts:
         """Return the model of a child."""
         return self.wiring.models[child]
 
-    def inputs(self, child: int) -> list[str]:
-        """Return the paths of the inputs of a child that something drives."""
-        pairs = zip(self.model(child).inputs, self.wiring.drives[child], strict=True)
-        return [f"{self.name(child)}.{port.name}" for port, drive in pairs if drive is not None]
+    def inputs(self, child: int, but: Collection[int] = ()) -> list[str]:
+        """Return the paths of the inputs of a child that something drives, but for some by their numbers."""
+        pairs = enumerate(zip(self.model(child).inputs, self.wiring.drives[child], strict=True))
+        name = self.name(child)
+        return [f"{name}.{p.name}" for n, (p, drive) in pairs if drive is not None and n not in but]
 
     def outputs(self, child: int) -> list[str]:
         """Return the paths of the outputs of a child."""

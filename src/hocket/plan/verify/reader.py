@@ -132,6 +132,8 @@ class PlanReader:
         """Per child that is fed by ports: the inputs fed since its last step."""
         self.part_unread: dict[int, set[int]] = {}
         """Per child that is read by ports: the outputs not read since its last step."""
+        self.saved_fed: dict[int, set[int]] = {}
+        """Per child that was saved: the inputs that were fed before that, and not again since."""
         self.shown_at: dict[Node, Time] = {}
         """Where reactivity is declared: the time of the newest sample of each output."""
         self.seen_at: dict[tuple[int, int], Time] = {}
@@ -244,10 +246,13 @@ class PlanReader:
         drives = self.facts.wiring.drives[child]
         if ports is None:
             self.fed[child] = True
+            self.part_fed.pop(child, None)
+            self.saved_fed.pop(child, None)
         else:
-            part = self.part_fed.setdefault(child, set())
+            part = self.part_fed.setdefault(child, set(self._driven_inputs(child) if self.fed[child] else ()))
             part |= ports
-            self.fed[child] = all(drive is None or index in part for index, drive in enumerate(drives))
+            self.fed[child] = self._driven_inputs(child) <= part
+            self.saved_fed.get(child, set()).difference_update(ports)
         for source in self.sources[child]:
             if self.unread[source] and not self._in_other_body(source):
                 left = self.part_unread.get(source)
@@ -269,6 +274,9 @@ class PlanReader:
             self.used = True
         if self.values is not None:
             self.values.feed(child, self.time[child], ports)
+
+    def _driven_inputs(self, child: int) -> set[int]:
+        return {index for index, drive in enumerate(self.facts.wiring.drives[child]) if drive is not None}
 
     def _in_other_body(self, child: int) -> bool:
         """Return whether a child belongs to another of the bodies that run together."""
@@ -355,7 +363,7 @@ class PlanReader:
     def step(self, child: int, fraction: Fraction) -> None:
         """Move a child on."""
         if self.driven[child] and not self.fed[child]:
-            ports = self.facts.inputs(child)
+            ports = self.facts.inputs(child, but=self.part_fed.get(child, ()))
             listed = ", ".join(f"`{port}`" for port in ports[:4]) or "its texts"
             self.fault("unfed input", self.facts.name(child), ports[0] if ports else "", ports=listed)
         self.fed[child] = False
@@ -426,15 +434,18 @@ class PlanReader:
         if not self.facts.model(child).capabilities.rollback:
             self.fault("save without rollback", self.facts.name(child))
         self.saved[child] = self.time[child]
+        whole = self._driven_inputs(child) if self.fed[child] else set[int]()
+        self.saved_fed[child] = set(self.part_fed.get(child, whole))
 
     def restore(self, child: int) -> None:
         """Go back to where a child was saved."""
         if child not in self.saved:
             self.fault("restore without save", self.facts.name(child))
         self.time[child] = self.saved.get(child, self.time[child])
-        self.fed[child] = self.unread[child] = False
-        self.part_fed.pop(child, None)
+        self.unread[child] = False
         self.part_unread.pop(child, None)
+        kept = self.part_fed[child] = set(self.saved_fed.get(child, ()))
+        self.fed[child] = bool(kept) and self._driven_inputs(child) <= kept
 
     # bodies inside
 

@@ -6,12 +6,14 @@ Out: Violations; and the InputDelays that the order of the coupling rests on
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from hocket.coupling.feedthrough import Feedthrough, Node
 from hocket.coupling.wiring import OWN, Wiring
 from hocket.model.composite import as_level
+from hocket.model.ports import Port
 from hocket.model.scenario import Scenario
 from hocket.plan.instructions import (
     Admit,
@@ -191,8 +193,10 @@ class _StartReader:
                 case Feed() | Read() | Solve() if unknown:
                     pass
                 case Feed(sim, ports):
+                    self._expect_ports((at, instruction), self.wiring.models[self.number[sim]].inputs)
                     self._feed(self.number[sim], ports)
                 case Read(sim, ports):
+                    self._expect_ports((at, instruction), self.wiring.models[self.number[sim]].outputs)
                     self._read(self.number[sim], ports)
                 case Solve():
                     self._solve(instruction)
@@ -203,6 +207,14 @@ class _StartReader:
                 case _:
                     given = describe_instruction(instruction)
                     self.notes.add("not at the start", (at, instruction), given=given)
+
+    def _expect_ports(self, spot: tuple[Place, Feed | Read], every: Sequence[Port]) -> None:
+        """Note ports that an instruction names and that do not exist."""
+        known = [port.name for port in every]
+        for port in spot[1].ports:
+            if port not in known:
+                sim, near = spot[1].sim, self.notes.nearest_name(port, known)
+                self.notes.add("unknown port", spot, sim, f"{sim}.{port}", near=near)
 
     def _follow_together(self, bodies: tuple[Body, ...], place: Place) -> None:
         self.before.append(self.own)

@@ -198,7 +198,9 @@ KINDS = {
     ),
     # algebraic loops
     "unknown port": ViolationKind(
-        "`{port}` is to be solved for, and there is no such output", "a path such as `model.port`", "{near}"
+        "the plan names `{port}`, and there is no such port",
+        "an input of the simulator where it is fed, an output where it is read or solved for",
+        "{near}",
     ),
     "no loop": ViolationKind(
         "`{port}` is to be solved for, and it does not react to itself at once{why}",

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from hocket.errors import Fault, Place, list_names, raise_faults, suggest_nearest
-from hocket.model.ports import Port
+from hocket.model.ports import Port, Reactivity
 from hocket.model.units import define_unit, difference
 from hocket.simulators.fmu.variables import Description, FmuVariable, element_name
 
@@ -51,6 +51,11 @@ class PortLayout:
         """Return the same faces, inputs starting at other values."""
         inputs = (replace(p, start=starts[p.name]) if p.name in starts else p for p in self.inputs)
         return replace(self, inputs=tuple(inputs)) if starts else self
+
+    def with_reactivity(self, declared: Mapping[str, Reactivity]) -> PortLayout:
+        """Return the same faces, inputs with the reactivity that is declared of them."""
+        inputs = (replace(p, reactivity=declared[p.name]) if p.name in declared else p for p in self.inputs)
+        return replace(self, inputs=tuple(inputs)) if declared else self
 
 
 def shape(variable: FmuVariable, sizes: Mapping[str, int]) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
@@ -40,7 +40,7 @@ from hocket.model.arguments import (
 )
 from hocket.model.clock import Duration, format_duration
 from hocket.model.code_loading import permit_code
-from hocket.model.ports import Port
+from hocket.model.ports import Port, Reactivity
 from hocket.model.protocols import Capabilities, Simulator
 from hocket.simulators.fmu.archive import doubled_files_note, unpack_archive
 from hocket.simulators.fmu.binaries import INPUT_SLOPES, OUTPUT_SLOPES, STATE, exported_functions, find_binary
@@ -68,8 +68,9 @@ class Fmu(Recipe):
     step end early, at an event, and its level roll back and meet it there (None: as an FMI 3 FMU declares).
     `tolerance` is told to the FMU, and so is when the run ends, unless `stop_time` is False: some FMUs go
     there in their first step. With `build` an FMU without a binary for this platform is compiled from the
-    sources it brings, once. `method`, `step`, `rtol` and `atol` are those of `Ode`, for model exchange. Paths
-    start in `folder`.
+    sources it brings, once. `method`, `step`, `rtol` and `atol` are those of `Ode`, for model exchange.
+    `reactivity` declares that of inputs by name, which a model description has no word for. Paths start in
+    `folder`.
     """
 
     path: str
@@ -89,6 +90,7 @@ class Fmu(Recipe):
     rtol: float
     atol: float
     time_limit: Fraction
+    reactivity: tuple[tuple[str, Reactivity], ...]
     folder: str
 
     def __init__(
@@ -110,6 +112,7 @@ class Fmu(Recipe):
         rtol: float | None = None,
         atol: float | None = None,
         time_limit: Duration = "60 s",
+        reactivity: Mapping[str, Reactivity] | tuple[tuple[str, Reactivity], ...] = (),
         folder: str | Path = "",
         **more: Any,
     ):
@@ -130,6 +133,7 @@ class Fmu(Recipe):
             logging=bool(logging),
             step=None if step is None else positive_duration(step, "step"),
             time_limit=positive_duration(time_limit, "time_limit"),
+            reactivity=_sort_reactivity(reactivity),
             folder=str(folder),
         )
         faults = [*self._refusals(), *self._option_faults(method=method, step=step, rtol=rtol, atol=atol)]
@@ -199,8 +203,18 @@ class Fmu(Recipe):
             settings = self.settings
         with collect_faults(faults):
             found = layout_ports(self.description, settings.sizes, self.observe, str(self.file))
+            faults += self._reactivity_faults(found.inputs)
         raise_faults(faults)
-        return found.with_starts(settings.starts)
+        return found.with_starts(settings.starts).with_reactivity(dict(self.reactivity))
+
+    def _reactivity_faults(self, inputs: Sequence[Port]) -> Iterator[Fault]:
+        """Yield what is wrong with the inputs that a reactivity is declared of."""
+        names = [port.name for port in inputs]
+        for name, word in self.reactivity:
+            if name not in names:
+                hint = suggest_nearest(name, names)
+                yield Fault(f"`reactivity` names `{name}`", str(self.file), "an input of the FMU", hint)
+            yield from choice_faults("reactivity", word, get_args(Reactivity))
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -402,6 +416,16 @@ def _merge_parameters(
     wrong += [Fault(f"`{name}` is given twice", where) for name in more if name in first]
     raise_faults(wrong)
     return tuple(sorted((name, _freeze_value(value)) for name, value in {**first, **more}.items()))
+
+
+def _sort_reactivity(given: Any) -> tuple[tuple[str, Reactivity], ...]:
+    pairs = tuple(given.items()) if isinstance(given, Mapping) else given
+    named = isinstance(pairs, tuple) and all(
+        isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs
+    )
+    if not named:
+        raise ScenarioError(f"`reactivity` is {given!r:.60}", "", 'such as {"u": "delayed"}')
+    return tuple(sorted(pairs))
 
 
 def _freeze_value(value: Any) -> Any:
