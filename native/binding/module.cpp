@@ -87,6 +87,9 @@ class Engine {
         return done;
     }
 
+    // Whether `attend` has said that the run does not go on.
+    bool stopped() const { return watch_->stopped(); }
+
     // Whether the run was stopped, or failed, within a step.
     bool within_step() const { return level_->state.under_way(); }
 
@@ -149,7 +152,7 @@ class Engine {
         const std::uint64_t ends = end_requests.ever.load(std::memory_order_relaxed);
         std::int64_t done = 0, look = 1, next_look = 1;
         while (done < steps) {
-            if (!level_->run_step()) return watch_->stopped() ? done : -1 - done;
+            if (!level_->run_step()) return failure() ? -1 - done : done;  // none: it was stopped
             ++done;
             if (end_requests.ever.load(std::memory_order_relaxed) != ends) [[unlikely]]
                 return done;
@@ -255,6 +258,7 @@ NB_MODULE(_native, module) {
              "level"_a, "rows"_a, "threads"_a, "always"_a)
         .def("run", &Engine::run, "steps"_a, "seconds"_a, "most_values"_a, "attend"_a.none())
         .def("settle_rows", &Engine::settle_rows)
+        .def_prop_ro("stopped", &Engine::stopped)
         .def_prop_ro("within_step", &Engine::within_step)
         .def("failure", &Engine::failure)
         .def("take_error", &Engine::take_error)

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/watch.hpp"
+
 namespace hocket {
 
 void LevelState::add_child(std::shared_ptr<Simulator> simulator, int rows, int inputs, int outputs) {
@@ -39,6 +41,7 @@ bool LevelState::fail(const Slot& slot, Call call) {
     return failures.add([&] {
         Failure failure = slot.simulator->failure();
         if (failure.kind == Failure::Kind::none) {
+            if (watch && watch->stopped()) return failure;  // a level that was stopped: nobody's fault
             failure.kind = Failure::Kind::internal;
             failure.tick = slot.tick;
             for (int port = children[index(slot)].outputs - 1; port >= 0; --port)

@@ -557,6 +557,10 @@ class Engine:
         """Find out which rows are final: a RowBuffer hands out no others."""
 
     @property
+    def stopped(self) -> bool:
+        """Whether `attend` has said that the run does not go on."""
+
+    @property
     def within_step(self) -> bool:
         """Whether it was stopped, or failed, within a step."""
 

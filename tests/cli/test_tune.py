@@ -119,7 +119,7 @@ def test_picture_page_and_json(file):
     assert facts["objectives"] == ["error", "work"]
     assert [row["step"] for row in facts["front"]] == ["0.1 s", "0.2 s"]
     assert [row["work"] for row in facts["front"]] == [1.0, 0.5]
-    assert facts["judged"] == 4
+    assert (facts["judged"], facts["couplings"], facts["ended_by"]) == (4, 4, None)
 
 
 def test_the_file_says_what_may_be_chosen_and_the_command_line_wins(file):
@@ -279,3 +279,6 @@ def test_a_search_ends_when_its_time_is_up():
     assert said.exit_code == 0
     assert "the time of 0.01 s is up: 25 of 432 couplings were judged" in said.stderr
     assert "+step" in said.stdout
+    short = ("--seconds", "0.01", "--workers", "1", "--json", "-")
+    facts = json.loads(invoked("tune", str(EXAMPLES / "two_masses.toml"), *short).stdout)
+    assert (facts["judged"], facts["couplings"], facts["ended_by"]) == (25, 432, "time")

@@ -60,6 +60,8 @@ def test_an_end_inside_a_step_keeps_the_rows_before_it(tmp_path, version, engine
     np.testing.assert_allclose(done["stair.x"].values, [0.0, 0.2, 0.4, 0.6], atol=1e-9)
     told = "`stair` asked to end the simulation at t = 0.6 s, inside the step that follows"
     assert told in done.info["notes"]
+    assert not [note for note in done.info["notes"] if note.startswith("stopped")], "it was not stopped"
+    assert done.info["within_step"]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

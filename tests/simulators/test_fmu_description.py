@@ -3,12 +3,11 @@
 import platform
 import re
 import struct
-import sys
 
 import pytest
 
 from fmus.build import build
-from hocket.errors import FileError, ScenarioError
+from hocket.errors import FileError
 from hocket.model.units import conversion
 from hocket.simulators.fmu import binaries, description
 from hocket.simulators.fmu.binaries import exported_names, find_binary
@@ -205,7 +204,7 @@ def test_a_version_with_a_patch_number(tmp_path):
 
 def test_problems_are_kept(tmp_path):
     found = one(tmp_path, 2, scalar("u", value='<Real unit="furlong" start="1"/>', causality="input"))
-    assert found.problems == ('The unit "furlong" of variable "u" (line 1) is not defined.',)
+    assert found.problems == ("units are used that are not defined, by: `u`",)
     assert found.by_name["u"].unit == "furlong"
 
 
@@ -214,10 +213,18 @@ def test_schema_problems_are_kept(tmp_path):
     assert any("attribute 'colour'" in problem for problem in found.problems)
 
 
-def test_what_fmpy_cannot_validate(tmp_path):
+def test_a_display_unit_that_is_not_defined(tmp_path):
     value = '<Real unit="m" displayUnit="mm" start="1"/>'
-    found = one(tmp_path, 2, scalar("u", value=value, causality="input"))
-    assert found.problems[0].startswith("FMPy cannot validate it: KeyError")
+    more = '<UnitDefinitions><Unit name="m"><BaseUnit m="1"/></Unit></UnitDefinitions>'
+    found = one(tmp_path, 2, scalar("u", value=value, causality="input"), more=more)
+    assert found.problems == ("display units are used that are not defined, by: `u`",)
+
+
+def test_the_unit_of_a_declared_type_is_defined_too(tmp_path):
+    more = '<TypeDefinitions><SimpleType name="T"><Real unit="furlong"/></SimpleType></TypeDefinitions>'
+    value = '<Real declaredType="T" start="1"/>'
+    found = one(tmp_path, 2, scalar("u", value=value, causality="input"), more=more)
+    assert found.problems == ("units are used that are not defined, by: `u`",)
 
 
 @pytest.mark.parametrize(
@@ -225,17 +232,17 @@ def test_what_fmpy_cannot_validate(tmp_path):
     [
         (
             {"causality": "parameter", "variability": "constant"},
-            "`p` is of causality `parameter` with variability `constant`, which FMI forbids",
+            "causality `parameter` goes with variability `constant`, which FMI forbids, of: `p`",
             ("constant", False),
         ),
         (
             {"causality": "parameter"},
-            "`p` is of causality `parameter` with no variability, which FMI forbids",
+            "causality `parameter` goes with no variability, which FMI forbids, of: `p`",
             ("fixed", True),
         ),
         (
             {"causality": "input", "variability": "fixed"},
-            "`p` is of causality `input` with variability `fixed`, which FMI forbids",
+            "causality `input` goes with variability `fixed`, which FMI forbids, of: `p`",
             ("fixed", True),
         ),
     ],
@@ -249,7 +256,7 @@ def test_forbidden_combinations(tmp_path, attributes, problem, facts):
 
 def test_a_type_that_is_not_defined(tmp_path):
     found = one(tmp_path, 2, scalar("u", value='<Real declaredType="T" start="1"/>', causality="input"))
-    assert found.problems[0] == "`u` has the type `T`, which is not defined"
+    assert found.problems == ("declared types are used that are not defined, by: `u`",)
 
 
 def test_types_that_fmpy_does_not_know(tmp_path):
@@ -273,7 +280,7 @@ def test_lists_with_many_blanks(tmp_path):
 def test_internal_variables_of_one_name(tmp_path):
     found = one(tmp_path, 2, scalar("a", 1, "<Real/>") + scalar("a", 2, "<Real/>"))
     assert [variable.reference for variable in found.variables] == [1]
-    assert any("not unique" in problem for problem in found.problems)
+    assert found.problems == ("variables of one name: the first counts: `a`",)
 
 
 def test_a_wrong_default_experiment(tmp_path):
@@ -483,13 +490,48 @@ def test_start_values_of_the_wrong_type(tmp_path):
 
 
 def test_without_fmpy(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "fmpy.model_description", None)
-    with pytest.raises(ScenarioError) as caught:
-        read_description(folder(tmp_path, written(2, scalar("u", causality="input"))), "lag.fmu")
-    (fault,) = caught.value.faults
-    assert fault.what == "FMUs are read with FMPy, which is not installed"
-    assert fault.where == "lag.fmu"
-    assert fault.hint == 'pip install "hocket[fmi]"'
+    """It brings the schemas: without them an FMU is read, and it is said that it was not compared."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    description._load_schema.cache_clear()
+    try:
+        found = one(tmp_path, 2, scalar("u", causality="input", colour="red"))
+    finally:
+        description._load_schema.cache_clear()
+    hint = 'pip install "hocket[fmi]"'
+    assert found.problems == (f"it is not compared with the schema of FMI, which FMPy brings: {hint}",)
+
+
+@pytest.mark.parametrize(
+    ("told", "fault"),
+    [
+        ('<Unit name="m"><BaseUnit m="one"/></Unit>', "`m` of `unit m` is `one`"),
+        ('<Unit name="m"><BaseUnit m="1" offset="none"/></Unit>', "`offset` of `unit m` is `none`"),
+    ],
+)
+def test_units_with_texts_for_numbers(tmp_path, told, fault):
+    xml = written(2, scalar("u", causality="input"), more=f"<UnitDefinitions>{told}</UnitDefinitions>")
+    assert refusals(tmp_path, xml) == [fault]
+
+
+def test_a_number_of_event_indicators_that_is_none(tmp_path):
+    xml = written(2, scalar("u", causality="input")).replace(
+        'guid="g"', 'guid="g" numberOfEventIndicators="x"'
+    )
+    assert refusals(tmp_path, xml) == ["`numberOfEventIndicators` of `the model` is `x`"]
+
+
+def test_a_variable_that_is_its_type_as_in_fmi_3(tmp_path):
+    row = '<Real name="u" valueReference="0" causality="input" start="1"/>'
+    assert refusals(tmp_path, written(2, row)) == ["`u` has no type"]
+
+
+def test_definitions_behind_the_variables(tmp_path):
+    """The schema wants them first; order does no harm."""
+    types = '<TypeDefinitions><SimpleType name="T"><Real min="2"/></SimpleType></TypeDefinitions>'
+    value = '<Real declaredType="T" start="3"/>'
+    xml = written(2, scalar("u", value=value, causality="input"))
+    found = read_description(folder(tmp_path, xml.replace("</ModelVariables>", f"</ModelVariables>{types}")))
+    assert found.by_name["u"].minimum == 2.0
 
 
 def test_no_description(tmp_path):

@@ -238,7 +238,7 @@ def test_a_binary_that_is_cut_off_is_refused_before_it_is_loaded(tmp_path, trial
         length = int(share * len(binary))
         path = build("lag", 2, folder=tmp_path / "cut", binary=binary[:length])
         for isolate in (None, False):
-            with pytest.raises(hk.SimulatorError, match=f"the file is cut off at {length:,} bytes"):
+            with pytest.raises(hk.SimulatorError, match=f"the file is damaged: cut off at {length:,} bytes"):
                 Fmu(path, isolate=isolate).open().start(0.0)
 
 

@@ -402,6 +402,11 @@ import hocket as hk
 from hocket.execution import session
 from hocket.simulators.fmu.recipe import Fmu
 session.PATIENCE = float(sys.argv[7])
+class Telling(session.StopRequest):
+    def is_overdue(self):
+        print("within a step, asked" if self.asked.is_set() else "within a step", flush=True)
+        return super().is_overdue()
+session.StopRequest = Telling
 models = {f"m{k}": Fmu(sys.argv[1], isolate=True, at=float(sys.argv[5 + k])) for k in range(2)}
 level = hk.Composite(hk.Scenario(models, {"m0.u": "m1.y", "m1.u": "m0.y"}), step=0.1)
 run = hk.run(level, stop=1, folder=sys.argv[2], engine=sys.argv[3], threads=int(sys.argv[4]),
@@ -419,13 +424,18 @@ def hanging(tmp_path, engine, threads=1, ats=(0.5, 0.5), patience=session.PATIEN
         text=True,
         env=environment,
     )
-    plan = tmp_path / "run" / "plan.txt"  # written when all is started
-    for _ in range(600):
-        if plan.exists():
-            break
-        time.sleep(0.05)
-    time.sleep(1.0)
+    wait_for(process, "0.5", "within a step")
     return process
+
+
+def wait_for(process, *lines):
+    """Wait until these lines were printed, one behind the other."""
+    last = []
+    for line in process.stdout:
+        last = [*last, line.strip()][-len(lines) :]
+        if last == list(lines):
+            return
+    raise AssertionError(process.stderr.read())
 
 
 def children_of(process):
@@ -478,7 +488,7 @@ def test_two_times_control_c_ends_a_step_without_end(tmp_path, engine, threads, 
     """The second one ends it at once: the step is never asked to end for having had its time."""
     process = hanging(tmp_path, engine, threads, ats, patience=1000.0)
     process.send_signal(signal.SIGINT)
-    time.sleep(0.5)
+    wait_for(process, "within a step, asked")  # two signals that wait to be heard are one
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=20)
@@ -500,3 +510,43 @@ def test_no_child_outlives_its_parent(tmp_path):
             break
         time.sleep(0.02)
     assert not left
+
+
+class Waiting:
+    """Waits for an FMU that does not answer, and breaks once the run does not want the answer any more."""
+
+    outputs = ("y",)
+
+    def __init__(self, file):
+        self.fmu = Fmu(file, isolate=True, at=0.0).open()
+
+    def start(self, t):
+        self.fmu.start(t)
+        self.fmu.ready()
+
+    def output(self, t):
+        return 0.0
+
+    def step(self, t, h, u):
+        try:
+            self.fmu.step(t, h, np.zeros((1, len(self.fmu.model.inputs))))
+        except BaseException:
+            self.fmu.close()
+            raise RuntimeError("it broke") from None
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.usefixtures("heeds_ctrl_c")
+def test_what_fails_after_a_request_to_stop_is_told(tmp_path, engine):
+    path = str(build("hangs", 2, folder=tmp_path))
+    inner = hk.Composite(hk.Scenario({"waiting": hk.Python(Waiting, file=path)}), "100 ms")
+    asked = []
+
+    def ask(*_):
+        if not asked:
+            asked.append(os.kill(os.getpid(), signal.SIGINT))
+
+    for level in (inner, hk.Composite(hk.Scenario({"inner": inner}), "100 ms")):
+        asked.clear()
+        with pytest.raises(hk.SimulatorError, match="it broke"):
+            hk.run(level, 1, engine=engine, progress=ask)

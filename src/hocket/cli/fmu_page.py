@@ -7,6 +7,7 @@ Out: lines and tables for the screen; nothing of the FMU is loaded
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -210,10 +211,8 @@ def _missing_functions(
 
 
 def _content_facts(description: Description) -> Iterator[tuple[str, str]]:
-    counts = {
-        title: sum(variable.causality in causalities for variable in description.variables)
-        for title, causalities in _GROUPS
-    }
+    found = Counter(variable.causality for variable in description.variables)
+    counts = {title: sum(found[causality] for causality in causalities) for title, causalities in _GROUPS}
     listed = [count(number, title.removesuffix("s")) for title, number in counts.items() if number]
     yield "holds", ", ".join(listed) or "no variables"
     states = [state for state, _ in description.states]

@@ -161,6 +161,11 @@ class SearchMonitor:
         self._draw, self._quiet = draw, quiet
         self._shown = time.monotonic()
 
+    @property
+    def ended_by(self) -> str | None:
+        """What has ended the search before all couplings were judged: "time", or "user"."""
+        return "time" if self.time_is_up else "user" if self.stopped else None
+
     def report_progress(self, done: float, total: float) -> None:
         """Take in how many of how many were judged."""
         self.done, self.total = int(done), int(total)
@@ -292,7 +297,7 @@ def tune(
         write_tuning_page(made, page, asked.experiment)
     tuned = front.write_tuned_scenario(story, target) if writes else None
     if as_json and not (verify and printed):
-        write_json(as_json, front.front_facts(made, story, ()))
+        write_json(as_json, front.front_facts(made, story, (), watch.total, watch.ended_by))
     if not printed:
         print_written(plot, page and with_size(page), tuned, as_json)
     if watch.time_is_up:
@@ -304,7 +309,7 @@ def tune(
     if verify:
         runs = front.verification_rows(made, story)
         if as_json:
-            write_json(as_json, front.front_facts(made, story, runs))
+            write_json(as_json, front.front_facts(made, story, runs, watch.total, watch.ended_by))
         if not printed:
             print_out(*front.comparison_lines(runs))
 

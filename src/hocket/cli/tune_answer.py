@@ -182,13 +182,17 @@ def write_tuned_scenario(told: FrontRow, target: Path) -> str:
     return f"{target}{lost}"
 
 
-def front_facts(made: TuningResult, told: FrontRow, runs: Sequence[Mapping[str, object]]) -> dict[str, Any]:
-    """Return all of it as JSON can hold it."""
+def front_facts(
+    made: TuningResult, told: FrontRow, runs: Sequence[Mapping[str, object]], total: int, ended: str | None
+) -> dict[str, Any]:
+    """Return all of it as JSON can hold it; `ended` is what ended the search before all were judged."""
     names = [each.name for each in made.wanted]
     return {
         "objectives": names[: made.goals],
         "limits": {each.name: each.limit for each in made.wanted if each.limit is not None},
         "judged": len(made.points),
+        "couplings": max(total, len(made.points)),
+        "ended_by": ended,
         "now": dict(zip(names, made.now, strict=True)),
         "front": made.rows(),
         "proposed": made.knee,

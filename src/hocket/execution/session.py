@@ -284,9 +284,12 @@ class Execution:
             self.output.add({"notes": self.notes, **self.drift.facts()})
         self._keep_simulator_notes()
         if self.engine.within_step:
-            step = f"stopped within a macro step, at t = {self.time_reached!r} s"
-            lost = "rows that a rollback could have changed, and energies of power bonds, are left out"
-            self.notes = [*self.notes, f"{step}: {lost}"]
+            if status != "ended":  # who has ended it, and where, is noted
+                step = f"stopped within a macro step, at t = {self.time_reached!r} s"
+                lost = "rows that a rollback could have changed, and energies of power bonds, are left out"
+                self.notes = [*self.notes, f"{step}: {lost}"]
+            elif self.engine.energies():
+                self.notes = [*self.notes, "energies of power bonds are left out: it ended inside a step"]
             self.output.add({"notes": self.notes, "within_step": True})
         else:
             self._keep_energies()

@@ -10,6 +10,7 @@ refusal is kept in the environment: threads and processes that are started meanw
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -20,23 +21,30 @@ VARIABLE = "HOCKET_NO_CODE"
 _WITHOUT = "load it if you trust whoever wrote it: without `no_code()`, `--no-code` and HOCKET_NO_CODE"
 
 _hints: list[str] = []
+_before: str | None = None
+"""What the environment said before the first of those that refuse code now."""
+_lock = threading.Lock()
 _listeners: list[Callable[[str, str], None]] = []
 
 
 @contextmanager
 def no_code(hint: str = _WITHOUT) -> Iterator[None]:
     """Refuse to load what files name (Python code, packages' entry points, FMUs), as long as this lasts."""
-    before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = "1"
-    _hints.append(hint)
+    global _before
+    with _lock:
+        if not _hints:
+            _before = os.environ.get(VARIABLE)
+        os.environ[VARIABLE] = "1"
+        _hints.append(hint)
     try:
         yield
     finally:
-        _hints.pop()
-        if before is None:
-            os.environ.pop(VARIABLE, None)
-        else:
-            os.environ[VARIABLE] = before
+        with _lock:
+            _hints.remove(hint)
+            if not _hints and _before is None:  # the last of several threads
+                os.environ.pop(VARIABLE, None)
+            elif not _hints:
+                os.environ[VARIABLE] = str(_before)
 
 
 @contextmanager

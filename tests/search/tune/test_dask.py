@@ -1,11 +1,14 @@
 """A Dask cluster finds the same, whatever happens to its workers."""
 
 import os
+import pickle
 import signal
 
 import pytest
 
 from hocket.errors import ScenarioError
+from hocket.model.code_loading import is_code_refused, no_code
+from hocket.search.tune.evaluation_pool import judge_chunks
 from hocket.search.tune.tune import tune
 from systems import two_masses
 
@@ -18,6 +21,10 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning:distributed"),
     pytest.mark.filterwarnings("ignore:.*:DeprecationWarning:distributed"),
 ]
+
+
+def _tell_refusal(points):
+    return [(float(is_code_refused()),) for _ in points]
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +54,17 @@ def test_it_finds_the_same(cluster, alone):
     assert made.numbers == alone.numbers
     assert made.rows() == alone.rows()
     assert told[-1] == (200, 200)
+
+
+def test_the_refusal_of_code_reaches_the_workers(cluster):
+    """They have the environment of whoever started them."""
+    with distributed.Client(cluster.scheduler_address) as client:
+        pool = client.get_executor(pure=False)
+        packed = pickle.dumps(_tell_refusal)
+        assert [found for _, found in judge_chunks(pool, packed, [[(0,)]])] == [[(0.0,)]]
+        with no_code():
+            assert [found for _, found in judge_chunks(pool, packed, [[(0,)]])] == [[(1.0,)]]
+        assert [found for _, found in judge_chunks(pool, packed, [[(0,)]])] == [[(0.0,)]]
 
 
 def test_a_genetic_search_finds_the_same(cluster):

@@ -129,7 +129,13 @@ class NativeEngine:
             return 0
         done = self.engine.run(steps, seconds, VALUES, attend)
         if done < 0:
-            raise self._failure()
+            try:
+                failure = self._failure()
+            except KeyboardInterrupt:
+                if not self.engine.stopped:
+                    raise
+                return -1 - done  # a simulator was not waited for any longer: nobody's fault
+            raise failure
         if self._end_requests != _native.count_end_requests():
             self._end_requests = _native.count_end_requests()
             self.ended_by = ended_simulator(self.root)

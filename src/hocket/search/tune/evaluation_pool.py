@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from multiprocessing import get_context, parent_process
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import Any, TextIO, TypeAlias
 
 from hocket.errors import FileError, ScenarioError
 from hocket.files import toml
+from hocket.model.code_loading import is_code_refused, no_code
 from hocket.search.tune.point_judge import Numbers, PointJudge
 from hocket.search.tune.space import Point
 
@@ -78,10 +79,11 @@ def judge_chunks(pool: Executor, packed: bytes, chunks: Sequence[Chunk]) -> Iter
     What judges is sent along with every chunk, so that no worker must keep it.
     """
     waiting: dict[Future[list[Numbers]], Chunk] = {}
+    refused = is_code_refused()
     for chunk in chunks:
         try:
             with _worker_environment():  # a process may be started by this
-                waiting[pool.submit(_judge_in_worker, packed, list(chunk))] = chunk
+                waiting[pool.submit(_judge_in_worker, packed, list(chunk), refused)] = chunk
         except BrokenProcessPool:
             yield chunk, None
     for future in as_completed(waiting):
@@ -94,12 +96,14 @@ def judge_chunks(pool: Executor, packed: bytes, chunks: Sequence[Chunk]) -> Iter
 _JUDGES: dict[str, PointJudge] = {}
 
 
-def _judge_in_worker(packed: bytes, points: Chunk) -> list[Numbers]:
+def _judge_in_worker(packed: bytes, points: Chunk, refused: bool) -> list[Numbers]:
+    """Judge points; `refused`: without code that files name. A worker elsewhere has another environment."""
     mark = sha256(packed).hexdigest()
-    if mark not in _JUDGES:
-        _JUDGES.clear()
-        _JUDGES[mark] = pickle.loads(packed)
-    return _JUDGES[mark](points)
+    with no_code() if refused else nullcontext():
+        if mark not in _JUDGES:
+            _JUDGES.clear()
+            _JUDGES[mark] = pickle.loads(packed)
+        return _JUDGES[mark](points)
 
 
 def search_identity(judging: PointJudge) -> str:

@@ -19,7 +19,6 @@ from hocket.simulators.fmu.variables import SIZED, Description, FmuInterface
 _SYSTEMS = {"Linux": ("linux", ".so"), "Windows": ("windows", ".dll"), "Darwin": ("darwin", ".dylib")}
 _SHORT = {"linux": "linux", "windows": "win", "darwin": "darwin"}
 _DYNSYM = 11
-_LOADED = 1
 _MACHINES = {"amd64": "x86_64", "x86_64": "x86_64", "arm64": "aarch64", "aarch64": "aarch64"}
 
 
@@ -78,25 +77,6 @@ def find_binary(folder: Path, description: Description, interface: FmuInterface,
     else:
         hint = "ask its author for an export with binaries"
     raise FileError("the FMU has no binary for this platform", where or str(folder), f"`{looked}`", hint)
-
-
-@lru_cache(maxsize=256)
-def library_fault(path: str, _changed: int, size: int) -> str:
-    """Return where a 64-bit ELF file is cut off, which ends a process that loads it; empty: nowhere."""
-    with open(path, "rb") as file:
-        head = file.read(64)
-        if head[:6] != b"\x7fELF\x02\x01" or len(head) < 64:
-            return ""
-        (begin,), (entry, count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
-        file.seek(min(begin, size))
-        table = file.read(entry * count)
-    if entry < 56 or len(table) < entry * count:
-        return f"the file is cut off at {size:,} bytes: its table of segments ends later"
-    for place in range(0, len(table), entry):
-        kind, _, offset, _, _, length = struct.unpack_from("<IIQQQQ", table, place)
-        if kind == _LOADED and offset + length > size:
-            return f"the file is cut off at {size:,} bytes: a segment ends at {offset + length:,}"
-    return ""
 
 
 def exported_names(binary: Path, names: Iterable[str]) -> set[str]:

@@ -4,8 +4,9 @@ In:  an Fmu that nothing says to isolate or not
 Out: how it ended the process of the trial, if it did: it stays isolated then; whether a saved state stops it:
      it is not rolled back then; both kept by the hash of its content
 
-It is loaded, instantiated, initialised, stepped and freed, with its own parameters. HOCKET_FIRST_CONTACT=0
-or isolate=False leaves it out.
+It is loaded, instantiated, initialised, stepped, started again, rolled back if it can be, and freed, with its
+own parameters, in memory that is not empty as that of a new process is: what it reads without having written
+it shows. HOCKET_FIRST_CONTACT=0 or isolate=False leaves it out.
 """
 
 from __future__ import annotations
@@ -144,23 +145,55 @@ def _try_out(model: Fmu) -> str | None:
     from hocket.simulators.fmu.isolated import open_quietly
 
     simulator = open_quietly(model)
-    try:
+    found: str | None = ""
+    for action in (_make_steps, _start_again, lambda *_: simulator.close()):
+        if action is _start_again and found is None:
+            continue
         try:
-            _make_steps(simulator, model)
-        finally:
-            simulator.close()
-    except SimulatorError as error:
-        return error.faults[0].what if simulator.was_ended else None
-    return ""
+            action(simulator, model)
+        except SimulatorError as error:
+            if simulator.was_ended:
+                found = found or error.faults[0].what
+            elif action is not _start_again and not found:
+                found = None
+    return found
+
+
+def _start_again(simulator: Any, model: Fmu) -> None:
+    """Make the calls that some runs make: another start, with a stop time, longer steps, and rollback."""
+    simulator.stop_time = (model.description.start or 0.0) + 4 * STEPS * _step(model)
+    _make_steps(simulator, model, longer=2)
+    if not model.capabilities.rollback:
+        return
+    _make_steps(simulator, model, saving=True)
+    h, u = _step(model), _inputs(model)
+    t = (model.description.start or 0.0) + STEPS * h
+    state = simulator.save()
+    for _ in range(2):
+        simulator.step(t, h, u)
+        simulator.output(t + h, u)
+        simulator.restore(state)
+
+
+def _step(model: Fmu) -> float:
+    return model.interface_used.fixed_step or model.description.step or STEP
+
+
+def _inputs(model: Fmu) -> Array:
+    return np.array([[port.start or 0.0 for port in model.inputs]])
 
 
 def _make_steps(
-    simulator: Any, model: Fmu, inputs: Sequence[float] | None = None, saving: bool = False
+    simulator: Any,
+    model: Fmu,
+    inputs: Sequence[float] | None = None,
+    saving: bool = False,
+    longer: int = 1,
 ) -> Array:
     """Start it and make steps, from a state that is saved or not; return the outputs before and after."""
     t = model.description.start or 0.0
-    h = model.interface_used.fixed_step or model.description.step or STEP
-    u = np.array([[port.start or 0.0 for port in model.inputs] if inputs is None else inputs])
+    h = longer * _step(model)
+    u = _inputs(model) if inputs is None else np.array([inputs])
     simulator.start(t)
     simulator.output(t, u)
     simulator.ready()

@@ -142,6 +142,10 @@ def _memory(size: int) -> int:
     return fd
 
 
+_FILLED = {"MALLOC_PERTURB_": "165"}
+"""Fills memory as it is handed out and given back (glibc): as in a process that has run for long."""
+
+
 def _start_server(fd: int, at: int, length: int, where: str, quiet: bool) -> subprocess.Popen[bytes]:
     # -P: a file `numpy.py` beside the user's script is not ours to run;
     # a group of its own: Ctrl-C at the terminal is for this process only
@@ -153,6 +157,7 @@ def _start_server(fd: int, at: int, length: int, where: str, quiet: bool) -> sub
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL if quiet else None,
             stderr=subprocess.DEVNULL if quiet else None,
+            env=os.environ | _FILLED if quiet else None,
             pass_fds=(fd,),
             process_group=0,
         )

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
-from hocket.simulators.fmu.binaries import library_fault
+from hocket.simulators.fmu.elf_structure import find_damage
 
 _MACHINES = {3: "x86", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
 _LOAD, _DYNAMIC = 1, 2
@@ -116,10 +116,10 @@ def describe_unfit_binary(binary: Path) -> str:
         names = (_MACHINES.get(number, f"machine {number}") for number in (machine, own.machine))
         return "it is for {}, and this Python for {}".format(*names)
     status = binary.stat()
-    cut = library_fault(str(binary), status.st_mtime_ns, status.st_size)
-    if not cut and _read_elf(str(binary)) is None:
-        return "the file is damaged: its dynamic section cannot be read"
-    return cut
+    damage = find_damage(str(binary), status.st_mtime_ns, status.st_size)
+    if not damage and _read_elf(str(binary)) is None:
+        damage = "its dynamic section cannot be read"
+    return f"the file is damaged: {damage}" if damage else ""
 
 
 def install_hint(missing: Iterable[Missing]) -> str:

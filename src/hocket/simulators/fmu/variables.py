@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from hocket.model.ports import PortType
 
@@ -80,9 +80,11 @@ VALUE_PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
 """By type: what reads a value, and what it expects."""
 
 
-@dataclass(frozen=True, slots=True)
-class FmuVariable:
-    """One variable, as its FMU declares it."""
+_NO_ITEMS: Mapping[str, int] = {}
+
+
+class FmuVariable(NamedTuple):
+    """One variable, as its FMU declares it; a tuple, since some FMUs have a million."""
 
     name: str
     reference: int
@@ -101,7 +103,7 @@ class FmuVariable:
     minimum: float | int | None = None
     maximum: float | int | None = None
     nominal: float | None = None
-    items: Mapping[str, int] = field(default_factory=dict)
+    items: Mapping[str, int] = _NO_ITEMS
     """Of an enumeration: the value of each item."""
     dimensions: tuple[int | str, ...] = ()
     """Of an array: its sizes, or the structural parameters that hold them."""
