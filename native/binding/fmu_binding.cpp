@@ -29,8 +29,8 @@ struct TextVariable {
 
 void make_setup(Setup* self, std::string name, std::string token, std::string resources, bool logging,
                 bool events, bool feeds_through, bool variable, bool interpolates, int inputs, int outputs,
-                std::vector<Group> set, std::vector<Group> get, std::vector<int> continuous,
-                std::vector<int> discrete, std::vector<fmi::Reference> time,
+                std::vector<Group> set, std::vector<Group> get, std::vector<Group> sloped,
+                std::vector<int> continuous, std::vector<int> discrete, std::vector<fmi::Reference> time,
                 const std::vector<TextVariable>& texts_in, const std::vector<TextVariable>& texts_out,
                 std::shared_ptr<ExchangeSetup> exchange) {
     Setup& setup = *new (self) Setup;
@@ -46,6 +46,7 @@ void make_setup(Setup* self, std::string name, std::string token, std::string re
     setup.outputs = outputs;
     setup.set = std::move(set);
     setup.get = std::move(get);
+    setup.sloped = std::move(sloped);
     setup.continuous = std::move(continuous);
     setup.discrete = std::move(discrete);
     setup.time = std::move(time);
@@ -71,10 +72,11 @@ void bind_setup(nb::module_& module) {
     nb::class_<Group>(module, "VariableGroup")
         .def(
             "__init__",
-            [](Group* self, int type, std::vector<fmi::Reference> references, std::vector<int> places) {
-                new (self) Group{static_cast<Type>(type), std::move(references), std::move(places)};
+            [](Group* self, int type, std::vector<fmi::Reference> references, std::vector<int> places,
+               bool negated) {
+                new (self) Group{static_cast<Type>(type), std::move(references), std::move(places), negated};
             },
-            nb::kw_only(), "type"_a, "references"_a, "places"_a)
+            nb::kw_only(), "type"_a, "references"_a, "places"_a, "negated"_a = false)
         .def_prop_ro("type", [](const Group& self) { return static_cast<int>(self.type); })
         .def_ro("references", &Group::references)
         .def_ro("places", &Group::places);
@@ -90,7 +92,7 @@ void bind_setup(nb::module_& module) {
     nb::class_<Setup>(module, "FmuSetup")
         .def("__init__", &make_setup, nb::kw_only(), "name"_a, "token"_a, "resources"_a, "logging"_a,
              "events"_a, "feeds_through"_a, "variable"_a, "interpolates"_a, "inputs"_a, "outputs"_a, "set"_a,
-             "get"_a, "continuous"_a, "discrete"_a, "time"_a, "texts_in"_a, "texts_out"_a,
+             "get"_a, "sloped"_a, "continuous"_a, "discrete"_a, "time"_a, "texts_in"_a, "texts_out"_a,
              "exchange"_a.none())
         .def_ro("name", &Setup::name)
         .def_ro("token", &Setup::token)
@@ -113,10 +115,11 @@ void bind_setup(nb::module_& module) {
 }
 
 std::shared_ptr<Fmu> load(int version, const std::string& library, const std::string& prefix, Setup setup,
-                          std::string file) {
+                          std::string file, std::string crash_file) {
     setup.file = std::move(file);
+    setup.crash_file = std::move(crash_file);
     guard_process();
-    const Callee loading(setup.name.c_str(), setup.file.c_str());
+    const Callee loading(setup.name.c_str(), setup.file.c_str(), setup.crash_file.c_str());
     ForeignCallScope scope("dlopen", setup.name.c_str());
     auto loaded = Library::load(library, prefix);
     if (version == 1) return make_fmu1(std::move(loaded), setup);
@@ -214,6 +217,23 @@ void bind_fmus(nb::module_& module) {
              })
         .def("restore", [](Fmu& self, Saved& saved) { return self.restore(saved); })
         .def("refuse_saving", &Fmu::refuse_saving)
+        // None: nothing speaks against its state
+        .def("doubts_saving",
+             [](Fmu& self) -> std::optional<std::tuple<std::vector<double>, double, bool>> {
+                 const auto doubt = self.doubts_saving();
+                 if (!doubt) return std::nullopt;
+                 return std::tuple(doubt->inputs, doubt->step, doubt->behind);
+             })
+        .def("trust_saving", &Fmu::trust_saving)
+        // None: it has not made them yet; else time and step, outputs, inputs
+        .def_prop_ro(
+            "first_rows",
+            [](const Fmu& self) -> std::optional<std::tuple<double, double, std::vector<std::vector<double>>,
+                                                            std::vector<std::vector<double>>>> {
+                const Fmu::FirstRows* rows = self.first_rows();
+                if (!rows) return std::nullopt;
+                return std::tuple(rows->t, rows->h, rows->y, rows->u);
+            })
         .def("text",
              [](Fmu& self, int port) -> nb::object {
                  std::string value;
@@ -239,7 +259,8 @@ void bind_fmus(nb::module_& module) {
         .def_prop_rw(
             "name", [](const Fmu& self) { return self.setup.name; },
             [](Fmu& self, std::string name) { self.setup.name = std::move(name); });
-    module.def("fmu", &load, nb::kw_only(), "version"_a, "library"_a, "prefix"_a, "setup"_a, "file"_a);
+    module.def("fmu", &load, nb::kw_only(), "version"_a, "library"_a, "prefix"_a, "setup"_a, "file"_a,
+               "crash_file"_a);
     module.def("take_log", [] {
         nb::list messages;
         for (const Message& m : take_log()) {

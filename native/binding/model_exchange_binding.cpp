@@ -3,6 +3,7 @@
 // Out: an FMU that tells rates, and handles its events
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -17,11 +18,16 @@ namespace hocket {
 namespace {
 
 void make_exchange_setup(ExchangeSetup* self, int states, int indicators, bool completed_step, bool all_move,
-                         std::vector<Group> moving, std::vector<double> a, std::vector<double> b,
-                         std::vector<double> c, bool multistep, double longest, double atol) {
+                         std::vector<Group> moving,
+                         const std::vector<std::pair<int, std::vector<int>>>& doubted, std::vector<double> a,
+                         std::vector<double> b, std::vector<double> c, bool multistep, double longest,
+                         double atol) {
     Method method{std::move(a), std::move(b), std::move(c), multistep, longest, atol};
-    new (self)
-        ExchangeSetup{states, indicators, completed_step, all_move, std::move(moving), std::move(method)};
+    std::vector<Doubted> outputs;
+    for (const auto& [output, inputs] : doubted) outputs.push_back({output, inputs, false});
+    new (self) ExchangeSetup{states,           indicators,        completed_step,
+                             all_move,         std::move(moving), std::move(outputs),
+                             std::move(method)};
 }
 
 }  // namespace
@@ -30,7 +36,8 @@ void make_exchange_setup(ExchangeSetup* self, int states, int indicators, bool c
 void bind_exchange(nb::module_& module) {
     nb::class_<ExchangeSetup>(module, "ExchangeSetup")
         .def("__init__", &make_exchange_setup, nb::kw_only(), "states"_a, "indicators"_a, "completed_step"_a,
-             "all_move"_a, "moving"_a, "a"_a, "b"_a, "c"_a, "multistep"_a, "longest"_a, "atol"_a);
+             "all_move"_a, "moving"_a, "doubted"_a, "a"_a, "b"_a, "c"_a, "multistep"_a, "longest"_a,
+             "atol"_a);
     nb::class_<Exchange>(module, "Exchange")
         .def("enter", [](Exchange& self, double t,
                          const Numbers& u) { return self.enter(t, static_cast<int>(u.shape(0)), u.data()); })

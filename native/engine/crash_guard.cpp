@@ -47,7 +47,7 @@ ForeignCall find_foreign_call() {
     return {};
 }
 
-Callee::Callee(const char* name, const char* file) : name(name), file(file) {
+Callee::Callee(const char* name, const char* file, const char* mark) : name(name), file(file), mark(mark) {
     std::lock_guard guard(known().lock);
     if ((next = known().callees)) next->link = &next;
     link = &known().callees;
@@ -210,13 +210,22 @@ class CrashWriter {
 
 namespace {
 
+void keep_mark(const char* path, const char* words, std::size_t size) {
+    const int file = *path ? open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666) : -1;
+    if (file < 0) return;
+    write_all(file, words, size);
+    close(file);
+}
+
 void tell(const Line& how, const ForeignCall& call) {
     Line what;
     what << how.data();
     if (call.function) {
         what << " in " << call.function;
+        const std::size_t plain = what.size();
         for (const Callee* one = known().callees; one; one = one->next)
             if (one->has(call.handle)) {
+                keep_mark(one->mark, what.data(), plain);
                 what << " of the FMU `" << one->name << "` (" << one->file << ")";
                 break;
             }

@@ -1,6 +1,7 @@
 // What is left when the process ends inside foreign code: whose function ran, and the rows of every run.
 // In:  the function that each thread is in, runs with their rows, signals and exit(), however they come about
-// Out: words on standard error; per run its waiting rows, and a run.json that says how it ended
+// Out: words on standard error; per run its waiting rows, and a run.json that says how it ended; a file that tells
+//      later processes of it
 // What runs in a signal handler calls nothing but write(), open(), close(), rename() and raise(). Needs
 // POSIX.
 #pragma once
@@ -45,13 +46,14 @@ class ForeignCallScope {
 // An instance of foreign code, known by its handle, and before it has one by the address of its name.
 class Callee {
   public:
-    Callee(const char* name, const char* file);
+    // `mark`: the file in which it is written down that it has ended the process; empty: nowhere.
+    Callee(const char* name, const char* file, const char* mark = "");
     ~Callee();
     Callee(const Callee&) = delete;
     Callee& operator=(const Callee&) = delete;
     bool has(const void* other) const { return other && (other == handle || other == name); }
 
-    const char *const name, *const file;
+    const char *const name, *const file, *const mark;
     std::atomic<const void*> handle{nullptr};
     Callee *next = nullptr, **link = nullptr;
 };

@@ -14,7 +14,7 @@ namespace {
 // Whether all values are reals, set or got by one call in the order of the ports.
 bool straight(const std::vector<Group>& groups, int count) {
     if (count == 0) return groups.empty();
-    if (groups.size() != 1 || groups[0].type != Type::real) return false;
+    if (groups.size() != 1 || groups[0].type != Type::real || groups[0].negated) return false;
     const auto& places = groups[0].places;
     if (static_cast<int>(places.size()) != count) return false;
     for (int k = 0; k < count; ++k)
@@ -40,7 +40,9 @@ std::string Fmu::written(double value) {
 }
 
 Fmu::Fmu(std::shared_ptr<Library> library, Setup given)
-    : setup(std::move(given)), library_(std::move(library)), callee_(setup.name.c_str(), setup.file.c_str()) {
+    : setup(std::move(given)),
+      library_(std::move(library)),
+      callee_(setup.name.c_str(), setup.file.c_str(), setup.crash_file.c_str()) {
     straight_in_ = straight(setup.set, setup.inputs);
     straight_out_ = straight(setup.get, setup.outputs);
     known_.assign(setup.inputs, std::nan(""));
@@ -58,7 +60,8 @@ void Fmu::warm_up() {
     hot.calls = library_->calls().data();
     hot.feeds = setup.feeds_through;
     hot.stop = experiment_.stops ? experiment_.stop : never;
-    hot.quick = phase_ == Phase::stepping && settled() && plain() && !trial() && lent_.empty() && !ended_;
+    hot.quick =
+        phase_ == Phase::stepping && settled() && plain() && !trial() && lent_.empty() && !ended_ && !rests();
     const auto count = [](const std::vector<Group>& groups) {
         return groups.empty() ? 0 : groups[0].references.size();
     };
@@ -149,6 +152,7 @@ bool Fmu::instantiate() {
     remedy_.clear();
     failure_ = {};
     newest_ = nullptr;
+    rest_ = {};
     next_event_ = never;
     forget();
     std::fill(known_.begin(), known_.end(), std::nan(""));
@@ -185,9 +189,9 @@ bool Fmu::put_texts(const std::vector<fmi::Reference>& references, const std::ve
 bool Fmu::prepare(const Experiment& experiment) {
     std::lock_guard turn(library_->turn());
     experiment_ = experiment;
-    watched_ = experiment.stops && !exchange_ && setup.outputs > 0 ? 0 : 3;
+    watched_ = !exchange_ && setup.outputs > 0 ? 0 : first_steps + 1;
     ended_at_ = experiment.t;
-    shown_.clear();
+    first_ = {};
     return set_up();
 }
 
@@ -306,11 +310,12 @@ bool Fmu::try_step(double t, double h, const double* u) {
         note_stop(reached);
         return false;
     }
-    if (watched_ < 2 && t > ended_at_ - 1e-6 * h) {  // not a step that is made again
-        ++watched_;
+    if (watched_ < first_steps && t > ended_at_ - 1e-6 * h) {  // not a step that is made again
+        if (++watched_ == 1) first_.t = t, first_.h = h;
         ended_at_ = t + h;
         least_ = 1e-6 * h;
     }
+    if (rest_.watched) rest_.stepped = true, rest_.h = h;
     if (!trial()) return true;
     TrialStep& made = *newest_->trial;
     newest_ = nullptr;
@@ -325,21 +330,57 @@ bool Fmu::try_step(double t, double h, const double* u) {
 
 // Some FMUs go to the stop time in their first step, if they are told one. What moved in the first step and
 // not in the second may be at rest: its own time decides.
-bool Fmu::watch(const double* y) {
-    const int made = watched_;
-    if (made < 2) {
-        (made == 0 ? shown_ : after_).assign(y, y + setup.outputs);
-        return true;
-    }
-    watched_ = 3;
-    const bool still = std::equal(after_.begin(), after_.end(), y, y + setup.outputs);
-    if (!still || shown_.empty() || after_ == shown_) return true;
+bool Fmu::watch(const double* u, const double* y) {
+    const std::size_t made = watched_;
+    first_.y.resize(made + 1);
+    first_.u.resize(made + 1);
+    first_.y[made].assign(y, y + setup.outputs);
+    first_.u[made].assign(u, u + setup.inputs);
+    if (watched_ == first_steps) ++watched_;
+    if (made != 2 || !experiment_.stops || first_.y[0].empty()) return true;
+    if (first_.y[1] == first_.y[0] || first_.y[1] != first_.y[2]) return true;
     const double stop = experiment_.stop, now = own_time();
     if (stop < ended_at_ + least_ || !(std::fabs(now - stop) < least_)) return true;
     return wrong("it goes to the stop time in its first step: its own time is " + written(now) +
                      " s after a step to t = " + written(ended_at_) + " s",
                  "`stop_time = false`: it is not told when the run ends (`Fmu(..., stop_time=False)`, "
                  "`--no-stop-time`)");
+}
+
+// Whether anything has moved since the first save. Direct feedthrough moves outputs of what stands still:
+// they are evaluated again under the inputs of the save, now and then.
+bool Fmu::watch_rest(const double* u, const double* y) {
+    Rest& rest = rest_;
+    rest.stepped = false;
+    if (!rest.moved && !std::equal(rest.y.begin(), rest.y.end(), y)) {
+        const bool alike = !setup.feeds_through || std::equal(rest.u.begin(), rest.u.end(), u);
+        const bool known =
+            std::none_of(rest.u.begin(), rest.u.end(), [](double one) { return std::isnan(one); });
+        if (alike || !known || setup.events || !setup.discrete.empty()) {
+            rest.moved = true;
+        } else if ((rest.still & (rest.still + 1)) == 0) {
+            rest.tried.resize(setup.outputs);
+            if (!evaluate(rest.u.data(), rest.tried.data())) return false;
+            rest.moved = rest.tried != rest.y;
+            if (!evaluate(u, rest.tried.data())) return false;
+        }
+    }
+    if (!rest.moved) ++rest.still;
+    if (rest.behind && !rest.last.empty()) {
+        const bool still = std::equal(rest.last.begin(), rest.last.end(), y);
+        rest.still_behind += still;
+        rest.moved_behind = rest.moved_behind || !still;
+    }
+    rest.last.assign(y, y + setup.outputs);
+    return true;
+}
+
+std::optional<Fmu::Doubt> Fmu::doubts_saving() {
+    Rest& rest = rest_;
+    const int still = !rest.moved ? rest.still : !rest.moved_behind ? rest.still_behind : 0;
+    if (!rest.watched || rest.trusted || still < rest.doubt_at) return std::nullopt;
+    rest.doubt_at = 4 * still;
+    return Doubt{known_, rest.h, rest.moved};
 }
 
 // The time that it has itself: its independent variable, else what it tells; not a number: neither.
@@ -359,16 +400,17 @@ bool Fmu::output(std::int64_t tick, const double* u, double* y) {
         done = set_inputs(u) && ready() && get_groups(y);
     else
         done = ready() && (exchange_ ? exchange_->evaluate(u, y) : evaluate(u, y));
-    done = done && (settled() || watch(y));
+    done = done && (settled() || watch(u, y)) && (!rest_.stepped || watch_rest(u, y));
     return (done && finite(y)) || report_failure(Call::output, tick);
 }
 
 bool Fmu::slope(std::int64_t tick, const double*, double* dy) {
     if (!ready()) return report_failure(Call::slope, tick);
-    for (const Group& group : setup.get) {
+    std::fill(dy, dy + setup.outputs, 0.0);
+    for (const Group& group : setup.sloped) {
         room_.resize(group.places.size());
         if (!get_slopes(group, room_.data())) return report_failure(Call::slope, tick);
-        for (std::size_t k = 0; k < room_.size(); ++k) dy[group.places[k]] = room_[k];
+        for (std::size_t k = 0; k < room_.size(); ++k) dy[group.places[k]] = group.turn(room_[k]);
     }
     return true;
 }
@@ -399,6 +441,12 @@ bool Fmu::save(Saved& saved) {
     saved.next_event = next_event_;
     saved.ended = ended_;
     if (exchange_) exchange_->keep(saved.solution);
+    if (!exchange_ && !rest_.watched) {
+        rest_.watched = true;
+        rest_.u = known_;
+        rest_.y.resize(setup.outputs);
+        if (!get_groups(rest_.y.data())) return false;
+    }
     saved.time = std::nan("");
     newest_ = nullptr;
     if (proven_ && restores_ + 1 < check_at_) return true;
@@ -418,6 +466,7 @@ bool Fmu::is_final(double t, double h) {
         if (std::isnan(saved->time)) saved->time = t;
         final = final && saved->time > t - least;
     }
+    rest_.behind = !final;
     return final;
 }
 
@@ -474,6 +523,7 @@ bool Fmu::recall(Saved& saved) {
     next_event_ = saved.next_event;
     set_ended(saved.ended);
     forget();
+    rest_.last.clear();
     if (exchange_) exchange_->recall(saved.solution);
     newest_ = saved.trial && !saved.trial->made ? &saved : nullptr;
     return true;

@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,11 @@ struct Group {
     Type type = Type::real;
     std::vector<fmi::Reference> references;
     std::vector<int> places;  // per value: the number of its port
+    bool negated = false;     // FMI 1: the ports have the opposite sign, and the opposite truth
+
+    double turn(double value) const {
+        return !negated ? value : type == Type::boolean ? 1.0 - value : -value;
+    }
 };
 
 constexpr double never = std::numeric_limits<double>::infinity();
@@ -45,6 +51,7 @@ class Exchange;
 
 struct Setup {
     std::string name, token, resources, file;
+    std::string crash_file;  // where it is written down that it has ended the process; empty: nowhere
     bool logging = false;
     bool events = false;         // FMI 3: event mode is used
     bool early = false;          // its level handles steps that end early
@@ -53,6 +60,7 @@ struct Setup {
     bool interpolates = false;   // FMI 1, 2: input derivatives are accepted
     int inputs = 0, outputs = 0;
     std::vector<Group> set, get;
+    std::vector<Group> sloped;         // of those that are got, what has derivatives
     std::vector<int> continuous;       // inputs that may be set while it steps (FMI 3)
     std::vector<int> discrete;         // inputs that may change at events only
     std::vector<fmi::Reference> time;  // the independent variable, where there is one
@@ -132,6 +140,22 @@ class Fmu : public Simulator {
     double reached_time() const { return failure_.value; }
     // What it could not do as it declares, and what was done instead.
     const std::vector<std::string>& notes() const { return notes_; }
+    // What speaks for it that it stands still because its state was saved; told again after four times as
+    // many steps only.
+    struct Doubt {
+        std::vector<double> inputs;  // the last ones
+        double step = 0.0;
+        bool behind = false;  // only behind a state that may still be restored
+    };
+    std::optional<Doubt> doubts_saving();
+    void trust_saving() { rest_.trusted = true; }  // that was looked into
+    // The outputs and inputs before its first step and after each of the first ones.
+    struct FirstRows {
+        double t = 0.0, h = 0.0;
+        std::vector<std::vector<double>> y, u;
+    };
+    static constexpr int first_steps = 3;
+    const FirstRows* first_rows() const { return settled() && !first_.y.empty() ? &first_ : nullptr; }
     bool ended() const { return ended_; }  // it has asked to end the simulation
     Exchange* exchange() const { return exchange_.get(); }
     Setup setup;
@@ -168,8 +192,12 @@ class Fmu : public Simulator {
     virtual bool put_text(int port, const std::string& value);
     virtual void forget() {}  // what was set before: it went back
     virtual double last_time() { return std::numeric_limits<double>::quiet_NaN(); }  // as it tells itself
-    // Whether it is known that it did not go to the stop time in its first step.
-    bool settled() const { return watched_ > 2; }
+    // Whether its first steps are seen.
+    bool settled() const { return watched_ > first_steps; }
+    // Whether a state was saved, and it is not known yet that it moves nevertheless.
+    bool rests() const {
+        return rest_.watched && !rest_.trusted && (!rest_.moved || (!rest_.moved_behind && !lent_.empty()));
+    }
 
     bool good(fmi::Status status, const char* function);
     bool wrong(std::string what, std::string remedy = "");
@@ -239,7 +267,8 @@ class Fmu : public Simulator {
 
   private:
     bool try_step(double t, double h, const double* u);
-    bool watch(const double* y);
+    bool watch(const double* u, const double* y);
+    bool watch_rest(const double* u, const double* y);
     double own_time();
     bool recall(Saved& saved);
     bool repeat(TrialStep& step, const std::vector<double>& last);
@@ -251,9 +280,18 @@ class Fmu : public Simulator {
     int life_ = 0;                                    // counts the instances: a state is of one of them
     std::vector<fmi::State> spare_;                   // states to be used again
     std::vector<std::unique_ptr<TrialStep>> trials_;  // the same for those
-    int watched_ = 3;                      // steps of this instance, up to the second; 3: that is looked at
+    int watched_ = first_steps + 1;        // how many of its first steps it has made; more: all are seen
     double ended_at_ = 0.0, least_ = 0.0;  // where the newest of them ended, and how exact that is
-    std::vector<double> shown_, after_;    // outputs before and after the first step
+    FirstRows first_;
+    // Since its state was first saved: whether anything moves, and whether it does in steps behind a state
+    // that may still be restored.
+    struct Rest {
+        bool watched = false, trusted = false, moved = false, moved_behind = false;
+        bool stepped = false, behind = false;  // the last step
+        int still = 0, still_behind = 0, doubt_at = first_steps;
+        double h = 0.0;
+        std::vector<double> y, u, last, tried;
+    } rest_;
 };
 
 // A state, and the first step made from it. Rewinds are not believed: that step is made again and must end

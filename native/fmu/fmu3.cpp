@@ -103,7 +103,7 @@ class Fmu3 final : public Fmu {
     }
 
     bool both(const Span& span, const double* u, double* y) {
-        if (phase_ != Phase::stepping || trial() || due_ || !settled()) [[unlikely]]
+        if (phase_ != Phase::stepping || trial() || due_ || !settled() || rests()) [[unlikely]]
             return Fmu::step(span, u) && Fmu::output(span.tick + span.ticks, u, y);
         if (setup.inputs > 0) {
             const Group& in = setup.set[0];

@@ -43,7 +43,7 @@ template <class Boolean> class Classic : public Fmu {
                 for (std::size_t k = 0; k < group.references.size(); ++k) {
                     references_.push_back(group.references[k]);
                     orders_.push_back(power);
-                    room_.push_back(factorial * u[power * setup.inputs + group.places[k]]);
+                    room_.push_back(factorial * group.turn(u[power * setup.inputs + group.places[k]]));
                 }
             }
         }

@@ -24,7 +24,7 @@ template <class T> bool fits(double value) {
 template <class T> bool Fmu::pack(const Group& group, const double* values, std::vector<T>& room) {
     room.resize(group.places.size());
     for (std::size_t k = 0; k < room.size(); ++k) {
-        const double value = values[group.places[k]];
+        const double value = group.turn(values[group.places[k]]);
         if (!fits<T>(value) || (group.type == Type::boolean && value != 0.0 && value != 1.0)) {
             char text[96];
             std::snprintf(text, sizeof text, "%.17g does not fit the type of input number %d", value,
@@ -47,7 +47,7 @@ template <class T> bool Fmu::unpack(const Group& group, const std::vector<T>& ro
                 return wrong("output number " + std::to_string(group.places[k] + 1) + " is " +
                              std::to_string(room[k]) + ", beyond 2^53: it would lose digits");
         }
-        values[group.places[k]] = static_cast<double>(room[k]);
+        values[group.places[k]] = group.turn(static_cast<double>(room[k]));
     }
     return true;
 }

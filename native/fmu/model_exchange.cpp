@@ -10,8 +10,10 @@ namespace hocket {
 
 namespace {
 
-constexpr int rounds = 1000;      // of event iteration, before it is given up
-constexpr int looks_at_most = 8;  // at outputs, before and after rates are read
+constexpr int rounds = 1000;         // of event iteration, before it is given up
+constexpr int looks_at_most = 8;     // at outputs, before and after rates are read
+constexpr int trials_at_most = 20;   // of steps completed between steps, to see what that moves
+constexpr int judged_at_most = 100;  // steps, before outputs that stand still in all of them are believed
 
 }  // namespace
 
@@ -54,6 +56,10 @@ bool Exchange::begin() {
     rated_ = with_rates_ = false;
     read_ = Read::nothing;
     looks_ = looks_at_most;
+    doubted_ = setup_.doubted;
+    at_steps_ = outputs_known_ = wanted_ = false;
+    trials_ = trials_at_most;
+    judged_ = judged_at_most;
     time_ = std::nan("");
     floor_ = -never;
     if (!settle()) return false;
@@ -84,7 +90,7 @@ void Exchange::recall(const std::vector<double>& numbers) {
         from += part->size();
     }
     for (char& side : above_) side = static_cast<char>(*from++);
-    rated_ = false;
+    rated_ = outputs_known_ = wanted_ = false;
     texts_.clear();
 }
 
@@ -112,7 +118,7 @@ bool Exchange::settle() {
         past_length_ = 0.0;
     }
     sided_ = false;
-    rated_ = false;
+    rated_ = outputs_known_ = wanted_ = false;
     return !calls_.enter_continuous || succeeds(calls_.enter_continuous);
 }
 
@@ -129,7 +135,7 @@ bool Exchange::jump(const double* u) {
 
 bool Exchange::event() {
     past_length_ = 0.0;
-    return enter_events() && settle();
+    return enter_events() && settle() && (doubted_.empty() || know_outputs());
 }
 
 bool Exchange::set_text(int port, const std::string& value) {
@@ -234,11 +240,12 @@ bool Exchange::beyond(const std::vector<double>& z) const {
 // a step made elsewhere
 
 bool Exchange::enter(double t, int rows, const double* u) {
+    if (!doubted_.empty() && !know_outputs()) return false;
     t_ = t;
     rows_ = rows;
     u_.assign(u, u + static_cast<std::size_t>(rows) * fmu_.setup.inputs);
     const bool jumps = !std::equal(settled_.begin(), settled_.end(), u);
-    const bool timed = due(0.0) <= 0.0;
+    const bool timed = due(0.0) <= 0.0 || wanted_;
     if (!jumps && !timed) return stand(0.0, x_.data());
     if (timed) past_length_ = 0.0;
     // the FMU sees the jump as one from the solution, whatever inputs output() has tried
@@ -285,14 +292,65 @@ bool Exchange::accept(double s, const double* x, bool& event) {
     event = false;
     if (x != x_.data()) std::copy(x, x + states_, x_.begin());
     rated_ = false;
+    const bool looks = !doubted_.empty();
+    if (looks && !know_outputs()) return false;
     if (!stand(s, x_.data())) return false;
-    if (!setup_.completed_step) return true;
+    if (!looks && !setup_.completed_step && !at_steps_) return true;
+    if (looks) {
+        ahead_.resize(fmu_.setup.outputs);
+        if (!turn_to(Read::outputs) || !read_fresh(ahead_.data())) return false;
+    }
     bool terminates = false;
-    if (!succeeds(calls_.complete_step(fmu_.instance_, fmu_.lent_.empty(), event, terminates),
-                  calls_.complete_step_name()))
-        return false;
-    if (terminates) fmu_.set_ended(true);
+    if (!complete(event, terminates)) return false;
+    if (terminates && setup_.completed_step) fmu_.set_ended(true);
+    event = event && setup_.completed_step;  // what need not be told has nothing to ask for
+    return !looks || judge_outputs();
+}
+
+// What stays as it was when time and states have moved, and follows when the step is completed, is computed
+// there. What has moved before is not.
+bool Exchange::judge_outputs() {
+    const bool moved = ahead_ != completed_;
+    std::erase_if(doubted_, [&](const Doubted& one) { return ahead_[one.output] != completed_[one.output]; });
+    if (!fmu_.get_groups(completed_.data())) return false;
+    if (follows(completed_.data())) note_steps();
+    if (moved && --judged_ <= 0) doubted_.clear();
     return true;
+}
+
+bool Exchange::complete(bool& event, bool& terminates) {
+    return succeeds(calls_.complete_step(fmu_.instance_, fmu_.lent_.empty(), event, terminates),
+                    calls_.complete_step_name());
+}
+
+// A step of no length is completed, for outputs that are computed there: an event that it asks for is handled
+// when the next step begins, under inputs that stay.
+bool Exchange::complete_here(double* y) {
+    bool event = false, terminates = false;
+    if (!complete(event, terminates) || !fmu_.get_groups(y)) return false;
+    wanted_ = wanted_ || (event && setup_.completed_step);
+    return true;
+}
+
+// Whether an output in doubt has moved from where it was before the step was completed.
+bool Exchange::follows(const double* y) const {
+    return std::any_of(doubted_.begin(), doubted_.end(),
+                       [&](const Doubted& one) { return y[one.output] != ahead_[one.output]; });
+}
+
+void Exchange::note_steps() {
+    at_steps_ = true;
+    doubted_.clear();
+    fmu_.notes_.push_back(
+        "its outputs follow its inputs only when a step is completed: hocket completes one wherever they are "
+        "evaluated again");
+}
+
+// The outputs since the last completed step or event, read before anything moves.
+bool Exchange::know_outputs() {
+    if (outputs_known_) return true;
+    completed_.resize(fmu_.setup.outputs);
+    return outputs_known_ = fmu_.get_groups(completed_.data());
 }
 
 void Exchange::leave() { settled_ = fmu_.known_; }
@@ -303,14 +361,32 @@ bool Exchange::evaluate(const double* u, double* y) {
     bool moved = false;
     if (fmu_.setup.feeds_through) {
         moved = !std::equal(fmu_.known_.begin(), fmu_.known_.end(), u);
+        if (moved && !doubted_.empty() && !know_outputs()) return false;
+        for (Doubted& one : doubted_)
+            one.reacts = std::any_of(one.inputs.begin(), one.inputs.end(),
+                                     [&](int j) { return fmu_.known_[j] != u[j]; });
         if (!put_inputs(u)) return false;
         // the others take effect at an event
         if (!std::equal(fmu_.known_.begin(), fmu_.known_.end(), u) && !jump(u)) return false;
     }
     if (moved && states_ > 0) placed_[0] = std::nan("");
     if (!put_states(x_.data()) || !turn_to(Read::outputs)) return false;
-    if (!with_rates_ && looks_ == 0) return fmu_.get_groups(y);
-    return read_outputs(y);
+    if (moved && at_steps_) return complete_here(y);
+    if (!read_fresh(y)) return false;
+    if (!moved || doubted_.empty() || !outputs_known_) return true;
+    std::erase_if(doubted_, [&](const Doubted& one) { return y[one.output] != completed_[one.output]; });
+    const auto reacts = [](const Doubted& one) { return one.reacts; };
+    if (trials_ == 0 || std::none_of(doubted_.begin(), doubted_.end(), reacts)) return true;
+    ahead_.assign(y, y + fmu_.setup.outputs);
+    --trials_;
+    if (!complete_here(y)) return false;
+    std::copy(y, y + fmu_.setup.outputs, completed_.begin());
+    if (follows(y)) note_steps();
+    return true;
+}
+
+bool Exchange::read_fresh(double* y) {
+    return !with_rates_ && looks_ == 0 ? fmu_.get_groups(y) : read_outputs(y);
 }
 
 // The outputs, twice: some FMUs compute them only where rates are read. That is looked for a few times.

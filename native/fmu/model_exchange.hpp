@@ -20,11 +20,19 @@ struct Method {
     double atol = 1e-9;           // of implicit stages
 };
 
+// An output that is wrong if it is computed at completed steps only, and the inputs that it follows at once.
+struct Doubted {
+    int output = 0;
+    std::vector<int> inputs;
+    bool reacts = false;  // one of them has moved just now
+};
+
 struct ExchangeSetup {
     int states = 0, indicators = 0;  // FMI 3 tells them itself
     bool completed_step = true;      // it wants to be told of every completed step
     bool all_move = true;            // every input may change between events
     std::vector<Group> moving;       // those that may
+    std::vector<Doubted> doubted;
     Method method;
 };
 
@@ -86,6 +94,13 @@ class Exchange {
     bool put_states(const double* x);
     bool place(const double* x, const double* u);
     bool read_outputs(double* y);
+    bool read_fresh(double* y);
+    bool complete(bool& event, bool& terminates);
+    bool complete_here(double* y);
+    void note_steps();
+    bool know_outputs();
+    bool judge_outputs();
+    bool follows(const double* y) const;
     bool stand(double s, const double* x);
     bool indicate(std::vector<double>& z);
     bool beyond(const std::vector<double>& z) const;
@@ -127,6 +142,15 @@ class Exchange {
     bool turn_to(Read kind);
     bool with_rates_ = false;  // outputs are computed where rates are read
     int looks_ = 0;            // until it is known whether they are
+    // Outputs that react to inputs: whether they are computed at completed steps only. That is looked for
+    // until each of those in doubt has moved in another way.
+    bool at_steps_ = false;
+    std::vector<Doubted> doubted_;
+    bool outputs_known_ = false;  // `completed_` are those since the last completed step or event
+    std::vector<double> completed_;
+    std::vector<double> ahead_;    // outputs before a step is completed
+    int trials_ = 0, judged_ = 0;  // how often that is still looked for, between steps and in them
+    bool wanted_ = false;          // a step that was completed between two steps asked for an event
     std::vector<double> room_, low_z_, high_z_, outputs_, beside_;
     std::vector<std::optional<std::string>> texts_;
 };

@@ -625,6 +625,15 @@ class Fmu(Simulator):
     def slope(self, u: _Floats, /) -> _Floats | None: ...
     def save(self) -> FmuState | None: ...
     def restore(self, state: FmuState, /) -> bool: ...
+    def doubts_saving(self) -> tuple[list[float], float, bool] | None:
+        """Return the last inputs and step of an FMU that may stand still because its state was saved.
+
+        And whether only behind a state that may still be restored.
+        """
+    def trust_saving(self) -> None: ...
+    @property
+    def first_rows(self) -> tuple[float, float, list[list[float]], list[list[float]]] | None:
+        """Time and length of its first step; outputs and inputs before it, and after each of the first."""
     def refuse_saving(self, why: str, /) -> None: ...
     def text(self, port: int, /) -> bytes | None: ...
     def set_text(self, port: int, value: bytes, /) -> bool: ...
@@ -652,7 +661,9 @@ class Fmu(Simulator):
 class VariableGroup:
     """Variables of one type that are set or read in one call; `places`: per value the number of its port."""
 
-    def __init__(self, *, type: int, references: Sequence[int], places: Sequence[int]) -> None: ...
+    def __init__(
+        self, *, type: int, references: Sequence[int], places: Sequence[int], negated: bool = False
+    ) -> None: ...
     @property
     def type(self) -> int: ...
     @property
@@ -680,6 +691,7 @@ class ExchangeSetup:
         completed_step: bool,
         all_move: bool,
         moving: Sequence[VariableGroup],
+        doubted: Sequence[tuple[int, Sequence[int]]],
         a: Sequence[float],
         b: Sequence[float],
         c: Sequence[float],
@@ -706,6 +718,7 @@ class FmuSetup:
         outputs: int,
         set: Sequence[VariableGroup],
         get: Sequence[VariableGroup],
+        sloped: Sequence[VariableGroup],
         continuous: Sequence[int],
         discrete: Sequence[int],
         time: Sequence[int],
@@ -751,7 +764,7 @@ class FmuSetup:
     @property
     def texts_out(self) -> list[TextVariable]: ...
 
-def fmu(*, version: int, library: str, prefix: str, setup: FmuSetup, file: str) -> Fmu: ...
+def fmu(*, version: int, library: str, prefix: str, setup: FmuSetup, file: str, crash_file: str) -> Fmu: ...
 def count_end_requests() -> int:
     """Return how many simulators of this process have asked to end their simulation so far."""
 

@@ -190,6 +190,10 @@ static inline int get_float64(Model *m, References references, size_t n, double 
                 return complain(m, __func__, "there is no variable", references[k]);
         }
         values[k] = m->float64[references[k]];
+#ifdef OUTPUTS_FROM_STEPS
+        if (!m->host.stepped && references[k] >= TABLE.stored)
+            values[k] = 0;
+#endif
     }
     return OK;
 }
@@ -387,6 +391,7 @@ static int set_rates(Model *m, References references, size_t n, const int32_t *o
 
 static inline void begin_step(Model *m, double t) {
     m->time = m->began = t;
+    m->host.stepped = true;
     for (unsigned i = 0; i < TABLE.rates; i++)
         rates(m)[i][0] = m->float64[i];
 }

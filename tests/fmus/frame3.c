@@ -93,6 +93,7 @@ EXPORT int fmi3DoStep(Model *m, double t, double h, bool no_set_state, bool *eve
     if (stands_still(m, no_set_state))
         return OK;
     m->time = t;
+    m->host.stepped = true;
 #ifdef ENDS_AT_STOP
     if (t + h > m->host.stop) {
         *event_needed = *early = false;

@@ -43,6 +43,7 @@ typedef struct {
     double stop;
     bool ended; /* the stop time was passed */
     bool saved; /* a state was saved: where a define says so, it stands still from then on */
+    bool stepped; /* where OUTPUTS_FROM_STEPS is defined, outputs are zero until then */
 } Host;
 
 typedef struct Model Model;

@@ -128,7 +128,7 @@ Job read_job(const char* path) {
         else if (word == "set")
             setup.set.push_back(group(line));
         else if (word == "get")
-            setup.get.push_back(group(line));
+            setup.sloped.push_back(setup.get.emplace_back(group(line)));
         else if (word == "continuous")
             for (const auto& n : words(line)) setup.continuous.push_back(std::stoi(n));
         else if (word == "discrete")

@@ -674,3 +674,77 @@ def test_options(fmu):
         fmu("lag", method="rk5")
     assert fmu("lag", interface="auto", overrides={"interfaces": ["me"]}).exchange
     assert fmu("lag", step="1 ms").step == Fraction(1, 1000)
+
+
+# outputs that are computed at completed steps only
+
+
+def driven_plant(fmu, version, defines, method, engine, **options):
+    """Return a run of a plant with s = x + 0.6 u, driven by a sine that is exchanged every 50 ms."""
+    plant = fmu(
+        "plant",
+        version,
+        {"p": 0.6},
+        {"defines": defines, **options},
+        method=method,
+        observe=["x"],
+    )
+    sine = hk.Function(lambda t: math.sin(5 * t), outputs=["y"])
+    level = hk.Composite(hk.Scenario({"plant": plant, "sine": sine}, {"plant.u": "sine.y"}), "50 ms")
+    return hk.run(level, stop=1, engine=engine)
+
+
+AT_STEPS = (
+    "`plant`: its outputs follow its inputs only when a step is completed: hocket completes one wherever "
+    "they are evaluated again"
+)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("method", ["rk4", "adaptive"])
+@pytest.mark.parametrize("version", MODERN)
+def test_outputs_that_are_computed_at_completed_steps_follow_their_inputs(fmu, version, method, engine):
+    """s = x + 0.6 u in every row; before, u was that of the step before, and s off by 0.15.
+
+    FMI 3: it says that it need not be told of completed steps, and computes its outputs there all the same.
+    """
+    run = driven_plant(fmu, version, ("OUTPUTS_AT_STEPS",), method, engine)
+    s, x, u = (np.array(run[name]) for name in ("plant.s", "plant.x", "sine.y"))
+    assert s == pytest.approx(x + 0.6 * u, abs=1e-15)
+    assert run.info["notes"] == [AT_STEPS]
+    plain = driven_plant(fmu, version, (), method, engine)
+    assert np.array_equal(s, np.array(plain["plant.s"]))
+    assert plain.info["notes"] == []
+
+
+@pytest.mark.parametrize("at_rest", [False, True])
+def test_a_step_is_completed_for_outputs_that_stood_still_until_an_input_moves(fmu, at_rest):
+    """At rest nothing tells how outputs are computed; s = x + 0.6 u right after the first jump of u."""
+    model = fmu(
+        "plant",
+        2,
+        {"p": 0.6, "x0": 0.0 if at_rest else 1.0},
+        {"defines": ("OUTPUTS_AT_STEPS",)},
+        method="rk4",
+    )
+    simulator = model.open()
+    try:
+        simulator.start(0.0)
+        zero, jump = np.zeros((1, 2)), np.array([[1.0, 0.0]])
+        simulator.output(0.0, zero)
+        for k in range(3):
+            simulator.step(0.1 * k, 0.1, zero)
+        names = [port.name for port in model.outputs]
+        before = simulator.output(0.3, zero)[names.index("s")]
+        assert simulator.output(0.3, jump)[names.index("s")] == pytest.approx(before + 0.6, abs=1e-15)
+        assert simulator.output(0.3, zero)[names.index("s")] == before
+    finally:
+        simulator.close()
+
+
+def test_a_step_completed_between_steps_is_no_end(fmu, tmp_path, monkeypatch):
+    """FMUs whose outputs move by themselves are told of completed steps at the end of steps only."""
+    file = tmp_path / "trace.txt"
+    monkeypatch.setenv("HOCKET_TEST_TRACE", str(file))
+    driven_plant(fmu, 2, (), "euler", "native", trace=True)
+    assert file.read_text().count("fmi2CompletedIntegratorStep") == 20

@@ -113,7 +113,7 @@ def test_what_moves_or_never_does_is_not_called_frozen(tmp_path, name):
 
 def test_a_probe_that_finds_nothing_lets_it_save_again(tmp_path, monkeypatch):
     model = Fmu(build("lag", 2, folder=tmp_path), u=1.0)
-    monkeypatch.setattr(first_contact, "_compare_saving", lambda _: "it stands still")
+    monkeypatch.setattr(first_contact, "_compare_saving", lambda _: (True, "it stands still"))
     assert first_contact.find_freeze(model) == "it stands still"
     assert not Fmu(model.file).capabilities.rollback
     probe(model, here=True)
@@ -262,6 +262,53 @@ def test_binaries_with_bits_that_flipped_end_in_an_error(tmp_path):
             outcomes["refused"] += 1
     assert sum(outcomes.values()) == 12
     assert outcomes["refused"] > 6
+
+
+# what ends Python after its trial
+
+LATER = """
+import sys
+import hocket as hk
+
+path, folder, engine = sys.argv[1:]
+level = hk.Composite(hk.Scenario({"m": hk.Fmu(path)}), step=0.1)
+hk.run(level, 1, folder=folder, overwrite=True, engine=engine)
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("crashes", "segmentation fault (SIGSEGV) in fmi2DoStep"),
+        ("aborts", "aborted (SIGABRT) in fmi2DoStep"),
+        ("leaves", "exit(0) in fmi2DoStep"),
+    ],
+)
+def test_what_ends_python_after_its_trial_is_isolated_in_the_next_run(tmp_path, name, words, engine):
+    """At 0.5 s, far behind the three steps of the trial: Python is gone once, and never again."""
+    path = build(name, 2, folder=tmp_path)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", LATER, path, tmp_path / "run", engine]
+    assert not Fmu(path).is_isolated
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert f"hocket: {words} of the FMU `m`" in ended.stderr
+    assert "SimulatorError" not in ended.stderr
+    again = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert again.returncode == 1
+    assert "hocket.errors.SimulatorError: its process ended" in again.stderr
+    assert hk.open_run(tmp_path / "run").info["notes"] == [
+        f"`m`: in an earlier run it ended Python: {words}; "
+        "it runs in a process of its own (isolate=False: here)"
+    ]
+    assert Fmu(path).is_isolated
+    assert not Fmu(path, isolate=False).is_isolated
+
+
+def test_a_run_that_goes_well_leaves_no_mark(tmp_path):
+    path = build("lag", 2, folder=tmp_path)
+    hk.run(path, 0.1, step=0.1)
+    assert not list(findings.cache_folder("findings").glob("*.crash"))
 
 
 def test_another_process_knows(tmp_path):

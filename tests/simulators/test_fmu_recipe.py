@@ -174,13 +174,15 @@ def test_names_that_meet(tmp_path):
         Fmu(folder(tmp_path, written(3, variables)))
 
 
-def test_a_negated_alias_is_no_port(tmp_path):
+def test_a_negated_alias_is_a_port_of_a_call_of_its_own(tmp_path):
     variables = scalar("y", 1, "<Real/>", causality="output", alias="negatedAlias")
     implementation = "<CoSimulation_StandAlone><Capabilities/></CoSimulation_StandAlone>"
     xml = f"{HEADS[1]}<ModelVariables>{variables}</ModelVariables><Implementation>{implementation}"
     xml += "</Implementation></fmiModelDescription>"
-    with pytest.raises(ScenarioError, match="`y` is a negated alias"):
-        Fmu(folder(tmp_path, xml))
+    model = Fmu(folder(tmp_path, xml))
+    assert [port.name for port in model.outputs] == ["y"]
+    (group,) = group_calls(model.description, model.port_layout.output_ranges)
+    assert group.negated
 
 
 def test_an_alias_is_another_name_not_another_port(tmp_path):
@@ -359,8 +361,10 @@ def test_slopes_are_of_real_outputs_only(tmp_path):
     options = {"binary": b"\0fmi2GetRealOutputDerivatives\0", "maxOutputDerivativeOrder": "1"}
     assert Fmu(build("lag", 2, folder=tmp_path, **options)).capabilities.slopes
     assert Fmu(tmp_path / "lag.fmu", observe=["y"]).capabilities.slopes
-    assert not Fmu(tmp_path / "lag.fmu", observe=["der_y"]).capabilities.slopes
-    assert not Fmu(build("types", 2, folder=tmp_path, **options)).capabilities.slopes
+    beside = Fmu(tmp_path / "lag.fmu", observe=["der_y"]).capabilities
+    assert (beside.slopes, beside.slopeless, beside.all_slopes) == (True, ("der_y",), False)
+    types = Fmu(build("types", 2, folder=tmp_path, **options))
+    assert types.capabilities.slopeless == tuple(p.name for p in types.outputs if p.name != "y_real")
 
 
 @pytest.mark.usefixtures("linux")

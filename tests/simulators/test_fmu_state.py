@@ -242,3 +242,123 @@ def test_what_is_at_rest_after_its_first_step_is_not_blamed(tmp_path, version):
     model = Fmu(build("lag", version, folder=tmp_path), u=1.0, T=0.1)
     run = hk.run(hk.Composite(hk.Scenario({"lag": model}), "0.1 s"), stop=1)
     assert run["lag.y"].values[1:] == pytest.approx(np.ones(10), abs=1e-14)
+
+
+# frozen by a save, noticed in the run: nothing was tried beforehand
+
+RICHARDSON = hk.Adaptive(estimate="richardson")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_run_notices_that_nothing_moves_since_a_state_was_saved(tmp_path, version, isolate, engine):
+    """1 - 0.9^3 = 0.271: three steps of 0.1 s of T y' = 1 - y, that it makes without a state."""
+    model = lag(tmp_path, version, "FREEZES_AFTER_SAVE", isolate=isolate)
+    with pytest.raises(hk.SimulatorError) as caught:
+        hk.run(composite(model), stop=0.5, engine=engine)
+    fault = caught.value.faults[0]
+    assert (
+        "it stands still once its state was saved: in 3 steps `y` stays at 0, and goes to 0.271" in fault.what
+    )
+    assert "`lag`" in fault.where
+    assert "Replay" in fault.hint
+    with pytest.raises(hk.ScenarioError, match="declares it, but a trial found: it stands still"):
+        hk.run(composite(Fmu(model.file, u=1.0)), stop=0.5, engine=engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("define", ["FREEZES_AFTER_SAVE", "FREEZES_WHILE_SAVED"])
+def test_step_control_notices_what_stands_still(tmp_path, define, engine):
+    """In halves of steps behind a state, too; it rolls back where nothing is behind one, and may there."""
+    model = lag(tmp_path, 2, define, isolate=False)
+    with pytest.raises(hk.SimulatorError, match="it stands still once its state was saved") as caught:
+        hk.run(composite(model, RICHARDSON), stop=2, engine=engine)
+    assert "`lag`" in caught.value.faults[0].where
+    if define == "FREEZES_WHILE_SAVED":
+        run = hk.run(composite(model), stop=0.3, engine=engine)
+        assert np.array(run["lag.y"]) == pytest.approx(EULER, abs=1e-14)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_direct_feedthrough_does_not_hide_that_it_stands_still(tmp_path, engine):
+    """q = sin z + 0.6 w z of the plant moves with w while z stands still; z0 = 0.5, and w never rests."""
+    path = build("plant", 2, folder=tmp_path, defines=["FREEZES_AFTER_SAVE"])
+    sine = hk.Function(lambda t: 2.0 + np.sin(5.0 * t), outputs=["y"])
+    models = {"plant": Fmu(path, p=0.6, z0=0.5, isolate=False), "sine": sine}
+    connections = {"plant.w": "sine.y", "plant.u": "sine.y"}
+    level = hk.Composite(hk.Scenario(models, connections), "100 ms", "iterate")
+    with pytest.raises(hk.SimulatorError, match="it stands still once its state was saved"):
+        hk.run(level, stop=2, engine=engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("name", "values"), [("lag", {}), ("gain", {"u": 1.0}), ("plant", {})])
+def test_what_is_at_rest_is_not_called_frozen(tmp_path, name, values, engine):
+    """Nothing moves in the run; the trial pushes it, and it moves there with a state and without."""
+    model = Fmu(build(name, 2, folder=tmp_path), isolate=False, **values)
+    run = hk.run(hk.Composite(hk.Scenario({"m": model}), "100 ms", "iterate"), stop=5, engine=engine)
+    assert run.status == "finished"
+    assert run.info["notes"] == []
+
+
+def test_where_no_state_is_saved_nothing_is_tried(tmp_path, monkeypatch):
+    from hocket.simulators.fmu import first_contact
+
+    monkeypatch.setattr(first_contact, "_compare_saving", None)
+    hk.run(hk.Composite(hk.Scenario({"lag": Fmu(build("lag", 2, folder=tmp_path))}), "100 ms"), stop=5)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_isolated_fmu_is_taken_back_by_step_control(tmp_path, engine):
+    """The native engine said that it was asked for a step it was not prepared for."""
+    run = hk.run(composite(lag(tmp_path, isolate=True), RICHARDSON), stop=0.2, engine=engine)
+    here = hk.run(composite(lag(tmp_path, isolate=False), RICHARDSON), stop=0.2, engine=engine)
+    assert np.array_equal(run["lag.y"].values, here["lag.y"].values)
+
+
+# outputs that begin with the first step
+
+
+def heated(path, isolate, engine, step="100 ms", stop=1, **values):
+    """Return the run of an FMU under the constant input 149."""
+    constant = hk.Function(lambda t: 149.0, outputs=["y"])
+    models = {"heat": Fmu(path, isolate=isolate, **values), "constant": constant}
+    return hk.run(hk.Composite(hk.Scenario(models, {"heat.u": "constant.y"}), step), stop=stop, engine=engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_outputs_that_begin_with_the_first_step_are_noted(tmp_path, version, isolate, engine):
+    """y = 2 u = 298, but 0 in the first row."""
+    path = build("gain", version, folder=tmp_path, defines=["OUTPUTS_FROM_STEPS"])
+    run = heated(path, isolate, engine)
+    assert list(run["heat.y"].values[:2]) == [0.0, 298.0]
+    (note,) = run.info["notes"]
+    assert note == (
+        "`heat`: it computes outputs from its first step on: the first row, and what it drives in the first "
+        "step, does not have them (`y` is 0 and then 298)"
+    )
+    plain = heated(build("gain", version, folder=tmp_path / "plain"), isolate, engine)
+    assert plain["heat.y"].values[0] == 298.0
+    assert plain.info["notes"] == []
+
+
+def test_what_moves_fast_in_its_first_step_is_not_late(tmp_path):
+    """q = sin z, T z' = w - z with T = 25 ms settles in a step of 100 ms: a shorter one shows the way."""
+    path = build("plant", 2, folder=tmp_path)
+    constant = hk.Function(lambda t: 0.5, outputs=["y"])
+    models = {"m": Fmu(path, T=0.025, isolate=False), "constant": constant}
+    run = hk.run(hk.Composite(hk.Scenario(models, {"m.w": "constant.y"}), "100 ms"), stop=1)
+    q = run["m.q"].values
+    assert abs(q[1] - q[0]) > 20 * abs(q[2] - q[1]), "it jumps in its first step"
+    assert run.info["notes"] == []
+
+
+def test_an_input_that_jumps_in_the_first_step_is_not_the_fmus(tmp_path):
+    step = hk.Function(lambda t: 1.0 if t > 0.0 else 0.0, outputs=["y"])
+    models = {"m": Fmu(build("gain", 2, folder=tmp_path), isolate=False), "step": step}
+    run = hk.run(hk.Composite(hk.Scenario(models, {"m.u": "step.y"}), "100 ms"), stop=1)
+    assert list(run["m.y"].values[:3]) == [0.0, 2.0, 2.0]
+    assert run.info["notes"] == []

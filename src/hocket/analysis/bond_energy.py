@@ -411,7 +411,7 @@ def _tells_slopes(level: PlanTree) -> bool:
     """Return whether inputs of the bonds of a level can follow the slopes of what drives them."""
     sources = (account.child for joint in level.wiring.bonds for account in (joint.given, joint.taken))
     fresh = traits_of(level.composite.orchestrator).outputs == "consistent"
-    return fresh and all(level.wiring.models[child].capabilities.slopes for child in sources)
+    return fresh and all(level.wiring.models[child].capabilities.all_slopes for child in sources)
 
 
 def _bond_inputs(level: Composite) -> set[str]:

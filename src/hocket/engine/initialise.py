@@ -190,8 +190,8 @@ SETTLED = 1e-9
 SETTLING = 100
 
 
-def initialise(root: Level, t: float, stop: float | None = None) -> None:
-    """Start every simulator of the tree at t and make all levels consistent.
+def initialise(root: Level, t: float, stop: float | None = None) -> list[str]:
+    """Start every simulator of the tree at t and make all levels consistent; return what is not.
 
     `stop` is when the run will end, for simulators with a `stop_time`.
     """
@@ -206,7 +206,7 @@ def initialise(root: Level, t: float, stop: float | None = None) -> None:
             simulator.start(t)
     apart = distributed_level(design)
     traffic = start_post(design, apart) if apart else None
-    y = consistent_outputs(leaves, simulators, t, root.starts, traffic)
+    y, notes = consistent_outputs(leaves, simulators, t, root.starts, traffic)
     for level in levels.values():
         level.memory.clear()
         level.ticks = [0] * len(level.children)
@@ -233,6 +233,7 @@ def initialise(root: Level, t: float, stop: float | None = None) -> None:
     if apart and traffic:
         traffic.flush()
         levels[apart.path].traffic = level_post(levels[apart.path], traffic)
+    return notes
 
 
 def levels_of(level: Level) -> list[Level]:
@@ -258,15 +259,18 @@ def consistent_outputs(
     t: float,
     starts: tuple[float, ...],
     post: Post | None = None,
-) -> list[Array]:
-    """Return the outputs y of all leaves with y = g(x0, L y); loops are solved."""
+) -> tuple[list[Array], list[str]]:
+    """Return the outputs y of all leaves with y = g(x0, L y); loops are solved.
+
+    And notes of those that are initialised once, and were so with other inputs.
+    """
     start = _ConsistentStart(leaves.wiring, simulators, t, starts, post)
     start.settle()
     for name, model, outputs in zip(start.wiring.names, start.wiring.models, start.y, strict=True):
         for port, value in enumerate(outputs):
             if not np.isfinite(value):
                 raise not_finite(name, model, port, float(value), t)
-    return start.y
+    return start.y, start.notes()
 
 
 class _ConsistentStart:
@@ -287,11 +291,14 @@ class _ConsistentStart:
         self.y = [np.zeros(len(model.outputs)) for model in wiring.models]
         self.known: set[int] = set()
         """The leaves that were read."""
+        self.once = [model.capabilities.initial_inputs == "once" for model in wiring.models]
+        self.initialised: dict[int, Array] = {}
+        """Per leaf that is initialised once: with which inputs."""
 
     def settle(self) -> None:
         """Evaluate all outputs until nothing changes any more, and end the initialisations there."""
-        once = [model.capabilities.initial_inputs == "once" for model in self.wiring.models]
-        for leaf in sorted(self.graph.first_reads, key=lambda leaf: (once[leaf], self.wiring.names[leaf])):
+        names = self.wiring.names
+        for leaf in sorted(self.graph.first_reads, key=lambda leaf: (self.once[leaf], names[leaf])):
             self._read(leaf)
         self._evaluate()
         waiting = [
@@ -316,6 +323,18 @@ class _ConsistentStart:
             hint="these outputs have direct feedthrough that the FMU does not declare: declare it there",
         )
 
+    def notes(self) -> list[str]:
+        """Return which leaves were initialised with other inputs than they have now."""
+        return [
+            f"`{self.wiring.names[leaf]}` is initialised once, before what drives it around a cycle: "
+            f"`{port.name}` is {used:g} there, its start value, and {now:g} afterwards"
+            for leaf, u in sorted(self.initialised.items())
+            for port, used, now in zip(
+                self.wiring.models[leaf].inputs, u[0], self._inputs(leaf)[0], strict=True
+            )
+            if abs(used - now) > SETTLED * max(1.0, abs(now))
+        ]
+
     def _inputs(self, leaf: int) -> Array:
         inputs = self.wiring.models[leaf].inputs
         u = np.zeros((1, len(inputs)))
@@ -336,6 +355,8 @@ class _ConsistentStart:
         if self.post is not None:
             self.post.read(leaf)
         self.known.add(leaf)
+        if self.once[leaf]:
+            self.initialised.setdefault(leaf, u.copy())
         with blame(self.wiring.names[leaf], "output", self.t):
             found = self.simulators[leaf].output(self.t, u)
             self.y[leaf] = output_array(found, len(self.wiring.models[leaf].outputs))

@@ -256,7 +256,9 @@ def _running_account(wiring: Wiring, account: Account, degree: int) -> RunningAc
     anew = (
         not told and isinstance(model, (StateSpace, Ode)) and bool(model.outputs[account.output].feedthrough)
     )
-    if degree == 0 or told or not model.capabilities.slopes or as_level(model) is not None:
+    can = model.capabilities
+    sloped = can.slopes and (told or model.outputs[account.output].name not in can.slopeless)
+    if degree == 0 or told or not sloped or as_level(model) is not None:
         return RunningAccount(account, anew=anew)
     if not isinstance(model, StateSpace):
         return RunningAccount(account, asked=True, anew=anew)

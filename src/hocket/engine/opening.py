@@ -13,6 +13,7 @@ import numpy as np
 
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.reference.level import Level
+from hocket.engine.simulator_calls import blame
 from hocket.errors import HocketError, Place, SimulatorError
 from hocket.model.clock import Clock, seconds
 from hocket.model.composite import Composite
@@ -124,12 +125,15 @@ def _open_model(model: Model, name: str) -> Simulator:
         ) from error
 
 
-def simulator_notes(root: Level) -> list[str]:
-    """Return what the simulators of a tree found out while they ran, each with the path of its model."""
-    return [
-        f"`{level.name(child)}`: {note}"
-        for level in levels_of(root)
-        for child, simulator in enumerate(level.children)
-        if provides(simulator, NotingSimulator)
-        for note in simulator.notes()
-    ]
+def simulator_notes(root: Level, t: float) -> list[str]:
+    """Return what the simulators of a tree have found out so far, each with the path of its model.
+
+    Raises SimulatorError where one has found out that its numbers are worth nothing.
+    """
+    found = []
+    for level in levels_of(root):
+        for child, simulator in enumerate(level.children):
+            if provides(simulator, NotingSimulator):
+                with blame(level.name(child), "notes", t):
+                    found += [f"`{level.name(child)}`: {note}" for note in simulator.notes()]
+    return found

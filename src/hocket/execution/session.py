@@ -29,7 +29,7 @@ from hocket.engine.reference.engine import InterpreterEngine
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import StepCounts
 from hocket.engine.selection import ConstraintDrift, RecordedTable, TableChoice, bind_tables, keep_start_rows
-from hocket.errors import EndRequestError, HocketError, merge_notes
+from hocket.errors import ConvergenceError, EndRequestError, HocketError, merge_notes
 from hocket.files.run_facts import FACTS, Status
 from hocket.files.run_folder import Run, RunFolder
 from hocket.files.toml import dumps
@@ -187,7 +187,7 @@ class Execution:
         self.guard.set_facts(*self.output.crash_facts())
         with self._time_phase("start"), pause_collector(), _take_turns(job.design):
             self.level = open_level(job.design, job.clock)
-            initialise(self.level, job.clock.time(0), job.stop)
+            start_notes = initialise(self.level, job.clock.time(0), job.stop)
             self.recorded = bind_tables(self.level, job.choices)
             keep_start_rows(self.recorded)
             self.drift = ConstraintDrift(self.recorded)
@@ -199,7 +199,7 @@ class Execution:
             else:
                 self.engine = NativeEngine(self.level, self.recorded, threads)
         plan_notes = job.design.plan.all_notes()
-        self.notes = merge_notes([*job.experiment.notes, *plan_notes, *_fmu_notes(job.design)])
+        self.notes = merge_notes([*job.experiment.notes, *plan_notes, *start_notes, *_fmu_notes(job.design)])
         tables = [entry.table for entry in self.recorded]
         self.recorder.open(tables)
         self.output.begin(
@@ -231,9 +231,13 @@ class Execution:
                     else:
                         left -= self.pace.run(run, left, LOOK_INTERVAL, stopping)
                     self._attend(progress)
+                    self._look_into_simulators()
         except EndRequestError as request:  # inside a step: what is known of its end is not consistent
             self._drain()
             return self._note_end(request.by, "inside the step that follows")
+        except ConvergenceError:
+            self._look_into_simulators()  # one that stands still may be why
+            raise
         self.engine.keep_last_rows()
         self._drain()
         if left and self.engine.ended_by:
@@ -298,9 +302,14 @@ class Execution:
         self.guard.set_facts(*self.output.crash_facts())
         return ended
 
+    def _look_into_simulators(self) -> None:
+        """Raise what a simulator has found out that makes its numbers worthless."""
+        if self.level is not None:
+            simulator_notes(self.level, self.time_reached)
+
     def _keep_simulator_notes(self) -> None:
         """Keep what simulators found out while they ran."""
-        told = simulator_notes(self.level) if self.level is not None else []
+        told = simulator_notes(self.level, self.time_reached) if self.level is not None else []
         if told:
             self.notes = [*self.notes, *told]
             self.output.add({"notes": self.notes})

@@ -204,7 +204,7 @@ class Composite:
         return Capabilities(
             rollback=all(capability.rollback for capability in children),
             variable_step=traits_of(self.orchestrator).adaptive,
-            slopes=all(capability.slopes for capability in children),
+            slopes=all(capability.all_slopes for capability in children),
             order=min(orders, default=None),
         )
 

@@ -29,6 +29,8 @@ class Capabilities:
     """The highest power of time in an input that is honoured; None: any."""
     slopes: bool = False
     """slope(t, u) gives the time derivatives of the outputs."""
+    slopeless: tuple[str, ...] = ()
+    """With `slopes`: outputs it gives none of, such as what is merely observed or not a real; 0 there."""
     micro: bool = False
     """It reports its micro steps to `micro(t, y)`, where that attribute is set."""
     order: int | None = None
@@ -42,6 +44,11 @@ class Capabilities:
     settle, until `ready()`; on those of the first `output()`, once."""
     resumes: bool = False
     """After a step that ended early it stands there and goes on: without a partner nothing is rolled back."""
+
+    @property
+    def all_slopes(self) -> bool:
+        """Whether the derivatives of all outputs are given."""
+        return self.slopes and not self.slopeless
 
 
 class Simulator(Protocol):
@@ -163,12 +170,13 @@ class NamedSimulator(Simulator, Protocol):
 class NotingSimulator(Simulator, Protocol):
     """A simulator that may find out, while it runs, what its user should know.
 
-    The engine asks after a run; the notes stand with those of the plan, each with the path of the model.
-    Where it is missing there are none.
+    The engine asks between steps, now and then, and after a run; the notes stand with those of the plan, each
+    with the path of the model. What makes its numbers worthless is raised as a SimulatorError, which ends the
+    run. Where it is missing there are no notes.
     """
 
     def notes(self) -> Sequence[str]:
-        """Return sentences of which the simulator is the subject, `it`."""
+        """Return sentences of which the simulator is the subject, `it`: all so far."""
 
 
 class EarlyReturnSimulator(Simulator, Protocol):

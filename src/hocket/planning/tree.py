@@ -172,12 +172,20 @@ def _slope_faults(wiring: Wiring, child: int, name: str) -> Iterator[Fault]:
                     Place(name),
                     expected='no extrapolation, or "hold" to sample it at every inner step',
                 )
-        elif drive.extrapolation.slopes and not wiring.models[drive.child].capabilities.slopes:
+        elif drive.extrapolation.slopes and not _tells_slope(wiring, drive):
+            source = wiring.models[drive.child]
+            some = source.capabilities.slopes
+            giver = wiring.output_path(drive.child, drive.port) if some else wiring.names[drive.child]
             yield Fault(
-                f"`{name}.{port.name}` wants slopes, and `{wiring.names[drive.child]}` does not give any",
+                f"`{name}.{port.name}` wants slopes, and `{giver}` does not give any",
                 Place(name),
                 hint='extrapolation "linear", which needs values only; slopes = "backward" makes some',
             )
+
+
+def _tells_slope(wiring: Wiring, drive: Drive) -> bool:
+    source = wiring.models[drive.child]
+    return source.capabilities.slopes and source.outputs[drive.port].name not in source.capabilities.slopeless
 
 
 def _nest_plans(tree: PlanTree) -> Plan:

@@ -37,7 +37,7 @@ from hocket.engine.watch import Attend
 from hocket.errors import HocketError, InternalError
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.model.protocols import Array, PreferredStepSimulator, native_twin, provides
-from hocket.plan import Adapt, Read, Repeat, Save, Solve, walk
+from hocket.plan import Adapt, Instruction, Read, Repeat, Save, Solve, walk
 from hocket.plan.messages import Load
 from hocket.simulators.power_balance import energy_error
 from hocket.simulators.state_space import StateSpaceSimulator
@@ -72,7 +72,7 @@ def native_obstacle(level: Level, ticks: int = 0) -> str:
     if choosy and level.adaptive:
         return f"`{level.name(choosy[0])}` prefers steps of its own, and is asked through Python only"
     away = [child for child, each in enumerate(level.children) if _is_isolated(each)]
-    if away and any(isinstance(each, Save) for _, each in walk(level.plan.step)):
+    if away and any(_saves(each) for _, each in walk(level.plan.step)):
         return f"`{level.name(away[0])}` is isolated, and rolls back through Python only"
     if max(level.length, ticks, *map(abs, level.clock.integer_ratio)) > TICKS:
         return "its clock needs more digits than the native one has"
@@ -85,6 +85,11 @@ def _single_reads(level: Level) -> Iterator[Read]:
     for _, each in walk((*level.plan.step, *level.plan.output)):
         if isinstance(each, Read) and each.ports:
             yield each
+
+
+def _saves(instruction: Instruction) -> bool:
+    """Return whether an instruction keeps a state that may be restored."""
+    return isinstance(instruction, Save) or (isinstance(instruction, Adapt) and instruction.control.rejects)
 
 
 def _is_isolated(simulator: Any) -> bool:

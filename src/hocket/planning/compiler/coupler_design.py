@@ -142,7 +142,7 @@ class SensitivityBench:
             for number, port in enumerate(model.outputs):
                 if (path := f"{name}.{port.name}") in self.reads:
                     values[path] = float(y[number])
-                    if dy is not None:
+                    if dy is not None and port.name not in model.capabilities.slopeless:
                         slopes[path] = float(dy[number])
         if not all(map(np.isfinite, values.values())):
             path = next(path for path, value in values.items() if not np.isfinite(value))

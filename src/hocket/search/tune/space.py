@@ -285,7 +285,7 @@ def _level_choices(level: Composite, outermost: bool) -> Iterator[tuple[str, str
         yield "outputs", "stale, consistent"
     if now.inputs == "delayed":
         yield "inputs", "clean, delayed"
-    sloped = all(model.capabilities.slopes for model in models.values())
+    sloped = all(model.capabilities.all_slopes for model in models.values())
     if not any(each.extrapolation for each in level.scenario.connections):
         yield "extrapolation", ", ".join((*SMOOTH, *SLOPED) if sloped else SMOOTH)
 

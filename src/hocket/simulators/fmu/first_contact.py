@@ -22,6 +22,7 @@ import numpy as np
 
 from hocket.errors import HocketError, SimulatorError
 from hocket.model.protocols import Array
+from hocket.simulators.fmu.archive import cache_folder
 from hocket.simulators.fmu.findings import SAVING, content_hash, keep_findings, read_findings
 
 if TYPE_CHECKING:
@@ -33,6 +34,12 @@ STEPS = 3
 """Steps of a trial."""
 STEP = 1e-3
 """Seconds of a step, where the FMU says nothing of its own."""
+SHORTER = 1000
+"""How much shorter a step is that tells jumps from what is fast."""
+LATE = "late outputs"
+"""The topic of outputs that are computed from the first step on."""
+_WORDS = 500
+"""Characters of what is written down when it ends a process."""
 
 _known: dict[tuple[str, str], str] = {}
 _freezes: dict[tuple[str, str], str] = {}
@@ -42,6 +49,27 @@ _lock = threading.RLock()
 def is_wanted() -> bool:
     """Return whether FMUs are tried at all."""
     return os.environ.get(SWITCH, "1").lower() not in ("0", "no", "off", "false")
+
+
+def crash_file(model: Fmu) -> str:
+    """Return the file in which it is written down that the FMU has ended a process it ran in; "": nowhere."""
+    if not is_wanted():
+        return ""
+    try:
+        digest, kind = _key(model)
+        return str(cache_folder("findings") / f"{digest}-{kind.replace(' ', '-')}.crash")
+    except (HocketError, OSError):  # without a binary it does not run anywhere
+        return ""
+
+
+def recorded_crash(model: Fmu) -> str:
+    """Return how the FMU has ended a process it ran in, after its trial; empty: it did not."""
+    path = crash_file(model)
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(_WORDS).replace("\n", " ").strip() or "a crash"
+    except OSError:
+        return ""
 
 
 def recorded_end(model: Fmu) -> str:
@@ -91,10 +119,10 @@ def find_freeze(model: Fmu) -> str:
             kept = read_findings(model, SAVING)
             found = kept.get(key[1])
             if not isinstance(found, str):
-                found = _compare_saving(model)
-                if found is not None:
+                judged, found = _compare_saving(model)
+                if judged is not None:
                     keep_findings(model, SAVING, {**kept, key[1]: found})
-            _freezes[key] = found or ""
+            _freezes[key] = found
         return _freezes[key]
 
 
@@ -105,35 +133,112 @@ def forget_freeze(model: Fmu) -> None:
         keep_findings(model, SAVING, {**read_findings(model, SAVING), model.interface_kind: ""})
 
 
-def _compare_saving(model: Fmu) -> str | None:
-    """Return which output stands still after a save, and not without one; None: it reported an error."""
+def confirm_freeze(model: Fmu, inputs: Sequence[float], step: float, behind: bool) -> tuple[bool | None, str]:
+    """Try whether a saved state stops the FMU, under inputs and with a step of a run; keep what is found.
+
+    Return whether that could be judged (None: the trial failed), and how it stands still; empty: it does not.
+    What stands still only `behind` a state that may still be restored can roll back where nothing is behind.
+    """
+    with _lock:
+        judged, found = _compare_saving(model, inputs if np.isfinite(inputs).all() else None, step, behind)
+        if judged and not behind:
+            _freezes[_key(model)] = found
+            with suppress(HocketError, OSError):
+                keep_findings(model, SAVING, {**read_findings(model, SAVING), model.interface_kind: found})
+        return judged, found
+
+
+def _compare_saving(
+    model: Fmu, inputs: Sequence[float] | None = None, step: float | None = None, behind: bool = False
+) -> tuple[bool | None, str]:
+    """Return whether anything moves in a trial, and which output stands still after a save, but not without.
+
+    None: the FMU reported an error, or there is no process for a trial. The first step from a state is not
+    `behind` it.
+    """
     from hocket.simulators.fmu.isolated import open_quietly
     from hocket.simulators.fmu.probe.driver import describe_freeze, input_values
 
+    if os.name != "posix":
+        return None, ""
+    given = [] if inputs is None else [tuple(map(float, inputs))]
     simulator = open_quietly(model)
     try:
-        for u in dict.fromkeys(input_values(model)):
-            free = _make_steps(simulator, model, u)
+        for u in dict.fromkeys((*given, *input_values(model))):
+            free = _make_steps(simulator, model, u, step)
             if np.array_equal(free[1:], free[:-1]):
                 continue  # at rest: the next inputs may move it
-            saved = _make_steps(simulator, model, u, saving=True)
-            found = describe_freeze(model, free, saved)
-            return found if found and np.array_equal(free, _make_steps(simulator, model, u)) else ""
+            saved = _make_steps(simulator, model, u, step, saving=True)
+            found = describe_freeze(model, free[behind:], saved[behind:])
+            repeats = np.array_equal(free, _make_steps(simulator, model, u, step))
+            return True, found if found and repeats else ""
     except SimulatorError:  # the run meets it, if it saves at all
-        return None
+        return None, ""
     finally:
         with suppress(SimulatorError):
             simulator.close()
-    return ""
+    return False, ""
+
+
+def find_late_outputs(
+    model: Fmu, t: float, h: float, u: Sequence[float], jumps: dict[int, float]
+) -> list[str]:
+    """Return the outputs that are not computed before the first step, of those that jump there, so far each.
+
+    Tried in a process of its own, under the inputs u, if that was not tried before.
+    """
+    names = [model.outputs[number].name for number in jumps]
+    try:
+        key = _key(model)
+        with _lock:
+            kept = read_findings(model, LATE)
+            known = kept.get(key[1])
+            known = dict(known) if isinstance(known, dict) else {}
+            if not known.keys() >= set(names):
+                found = _try_short_step(model, t, h, u, jumps)
+                known |= {name: name in found for name in names}
+                keep_findings(model, LATE, {**kept, key[1]: known})
+            return [name for name in names if known[name]]
+    except (HocketError, OSError):
+        return []
+
+
+def _try_short_step(model: Fmu, t: float, h: float, u: Sequence[float], jumps: dict[int, float]) -> set[str]:
+    """Return which outputs make their jump in a step however short.
+
+    Without steps of any length the same step is made under inputs that stay: what jumps again is believed.
+    """
+    from hocket.simulators.fmu.isolated import open_quietly
+
+    if os.name != "posix":
+        return set()
+    step = h / SHORTER if model.capabilities.variable_step else h
+    inputs = np.array([u], dtype=float)
+    simulator = open_quietly(model)
+    try:
+        simulator.start(t)
+        simulator.output(t, inputs)
+        simulator.ready()
+        before = np.array(simulator.output(t, inputs))
+        simulator.step(t, step, inputs)
+        after = np.array(simulator.output(t + step, inputs))
+    except SimulatorError:
+        return set()
+    finally:
+        with suppress(SimulatorError):
+            simulator.close()
+    return {model.outputs[n].name for n, far in jumps.items() if abs(after[n] - before[n]) > 0.5 * far}
 
 
 def note(model: Fmu) -> str:
     """Return what a user is told of an FMU that stays isolated; empty: it does not for this reason."""
-    if model.isolate is not None or model.interface_used.only_once or not recorded_end(model):
+    if model.isolate is not None or model.interface_used.only_once:
         return ""
-    return (
-        f"in its first contact {recorded_end(model)}; it runs in a process of its own (isolate=False: here)"
-    )
+    end, crash = recorded_end(model), recorded_crash(model)
+    if not (end or crash):
+        return ""
+    when = f"in its first contact {end}" if end else f"in an earlier run it ended Python: {crash}"
+    return f"{when}; it runs in a process of its own (isolate=False: here)"
 
 
 def _key(model: Fmu) -> tuple[str, str]:
@@ -162,7 +267,7 @@ def _try_out(model: Fmu) -> str | None:
 def _start_again(simulator: Any, model: Fmu) -> None:
     """Make the calls that some runs make: another start, with a stop time, longer steps, and rollback."""
     simulator.stop_time = (model.description.start or 0.0) + 4 * STEPS * _step(model)
-    _make_steps(simulator, model, longer=2)
+    _make_steps(simulator, model, step=2 * _step(model))
     if not model.capabilities.rollback:
         return
     _make_steps(simulator, model, saving=True)
@@ -187,12 +292,12 @@ def _make_steps(
     simulator: Any,
     model: Fmu,
     inputs: Sequence[float] | None = None,
+    step: float | None = None,
     saving: bool = False,
-    longer: int = 1,
 ) -> Array:
     """Start it and make steps, from a state that is saved or not; return the outputs before and after."""
     t = model.description.start or 0.0
-    h = longer * _step(model)
+    h = step or _step(model)
     u = _inputs(model) if inputs is None else np.array([inputs])
     simulator.start(t)
     simulator.output(t, u)

@@ -33,6 +33,7 @@ from hocket.model.clock import format_duration
 from hocket.model.protocols import Array
 from hocket.simulators.fmu.live import contiguous_array
 from hocket.simulators.fmu.log_messages import deliver
+from hocket.simulators.fmu.suspicions import Doubt, FirstRows, Suspicions, look_into
 
 if TYPE_CHECKING:
     from hocket.simulators.fmu.recipe import Fmu
@@ -124,7 +125,8 @@ def launch_process(model: Fmu, quiet: bool = False) -> tuple[subprocess.Popen[by
 def _model_snapshot(model: Fmu) -> SimpleNamespace:
     """Return what the live simulator asks of its model: the recipe itself would import far more."""
     names = (*(field.name for field in fields(model) if field.name != "values"), *_DERIVED)
-    return SimpleNamespace(**{name: getattr(model, name) for name in names})
+    # what ends that process is known here without a file
+    return SimpleNamespace(**{name: getattr(model, name) for name in names}, crash_file="")
 
 
 def _memory(size: int) -> int:
@@ -228,6 +230,33 @@ def _read_sentences(answer: bytes) -> list[str]:
     return sentences
 
 
+def _read_numbers(value: Any) -> list[float]:
+    if type(value) is not list or not all(type(each) in (int, float) for each in value):
+        raise ValueError
+    return [float(each) for each in value]
+
+
+def _read_rows(answer: bytes) -> FirstRows | None:
+    """Return time and step, outputs and inputs."""
+    value = _read_json(answer)
+    if value is None:
+        return None
+    if type(value) is not list or len(value) != 4 or not all(type(each) is list for each in value[2:]):
+        raise ValueError
+    t, h = _read_numbers(value[:2])
+    y, u = ([_read_numbers(row) for row in rows] for rows in value[2:])
+    return t, h, y, u
+
+
+def _read_doubt(answer: bytes) -> Doubt | None:
+    value = _read_json(answer)
+    if value is None:
+        return None
+    if type(value) is not list or len(value) != 3 or type(value[2]) is not bool:
+        raise ValueError
+    return _read_numbers(value[0]), _read_numbers(value[1:2])[0], value[2]
+
+
 def open_quietly(model: Fmu) -> IsolatedFmu:
     """Open the FMU for a trial: what it prints and logs is for nobody."""
     return IsolatedFmu(model, trial=True)
@@ -264,6 +293,8 @@ class IsolatedFmu:
         """The name of its instance: the path of the model, set before the start."""
         self.was_ended = False
         """Whether it has ended a process, or a call took too long."""
+        self.suspicions = Suspicions(model)
+        self._has_saved = False
         self._launch()
 
     @property
@@ -317,8 +348,24 @@ class IsolatedFmu:
         self._call("ready", read=_read_nothing)
 
     def notes(self) -> list[str]:
-        """Return what it could not do as it declares; nothing, if its process has ended."""
-        return self._call("notes", read=_read_sentences) if self._up and not self._door.end else []
+        """Return what it could not do as it declares; nothing, if its process has ended.
+
+        Raises SimulatorError if it stands still because its state was saved.
+        """
+        if not self._up or self._door.end:
+            return []
+        return [*self._call("driver_notes", read=_read_sentences), *look_into(self, self.suspicions)]
+
+    def first_rows(self) -> FirstRows | None:
+        """Return what its first steps were like, once they are made."""
+        return self._call("first_rows", read=_read_rows)
+
+    def doubts_saving(self) -> Doubt | None:
+        """Return why it may stand still because its state was saved; None: nothing says so."""
+        return self._call("doubts_saving", read=_read_doubt) if self._has_saved else None
+
+    def trust_saving(self) -> None:
+        self._call("trust_saving", read=_read_nothing)
 
     def _ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
         """Return what compiled code answers by itself."""
@@ -342,6 +389,7 @@ class IsolatedFmu:
 
     def save(self) -> RemoteState:
         """Keep the state there; those that were forgotten meanwhile are freed."""
+        self._has_saved = True
         forgotten = self._forgotten[:]
         del self._forgotten[: len(forgotten)]
         return RemoteState(self._call("save", forgotten, read=_read_number), self._forgotten)

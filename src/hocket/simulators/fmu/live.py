@@ -18,6 +18,7 @@ from hocket.model.protocols import Array
 from hocket.simulators.fmu.libraries import describe_unfit_binary, install_hint, missing_libraries
 from hocket.simulators.fmu.log_messages import deliver
 from hocket.simulators.fmu.ports import VariableRanges, element_ranges, group_calls
+from hocket.simulators.fmu.suspicions import Doubt, FirstRows, Suspicions, look_into
 from hocket.simulators.fmu.values import Setting
 from hocket.simulators.fmu.variables import FLOATS, WHOLE, FmuVariable
 from hocket.simulators.methods import TABLEAUX, Tableau
@@ -54,6 +55,7 @@ def exchange_setup(model: Fmu) -> _native.ExchangeSetup:
         completed_step=model.interface_used.completed_step,
         all_move=len(moving) == len(inputs),
         moving=_encode_groups(model, moving),
+        doubted=_doubted_outputs(model),
         a=[weight for row in tableau.a for weight in row],
         b=list(tableau.b),
         c=list(tableau.c),
@@ -61,6 +63,21 @@ def exchange_setup(model: Fmu) -> _native.ExchangeSetup:
         longest=0.0 if model.step is None else float(model.step),
         atol=model.atol,
     )
+
+
+def _doubted_outputs(model: Fmu) -> list[tuple[int, list[int]]]:
+    """Return the outputs that are wrong if the FMU computes them at completed steps only.
+
+    Those that follow inputs between steps, each with these inputs; all, if it says that it need not be told
+    of completed steps.
+    """
+    told, numbers = model.interface_used.completed_step, {p.name: n for n, p in enumerate(model.inputs)}
+    return [
+        (number, [numbers[name] for name in port.feedthrough] if model.reevaluate else [])
+        for number, port in enumerate(model.outputs)
+        if not port.discrete
+        if not told or (port.feedthrough and model.reevaluate)
+    ]
 
 
 _CODES = {name: code for code, name in enumerate((*FLOATS, *WHOLE[1:], "boolean"))}
@@ -115,7 +132,9 @@ class CoSimulation:
             prefix=prefix,
             setup=setup,
             file=str(model.file).encode(errors="replace").decode(),
+            crash_file=model.crash_file,
         )
+        self.suspicions = Suspicions(model)
 
     @property
     def native(self) -> Any:
@@ -132,8 +151,26 @@ class CoSimulation:
         self.driver.name = name
 
     def notes(self) -> list[str]:
-        """Return what it could not do as it declares, and what was done instead."""
+        """Return what it could not do as it declares, and what was done instead.
+
+        Raises SimulatorError if it stands still because its state was saved.
+        """
+        return [*self.driver_notes(), *look_into(self, self.suspicions)]
+
+    def driver_notes(self) -> list[str]:
         return self.driver.notes
+
+    def first_rows(self) -> FirstRows | None:
+        """Return what its first steps were like, once they are made."""
+        return self.driver.first_rows
+
+    def doubts_saving(self) -> Doubt | None:
+        """Return why it may stand still because its state was saved; None: nothing says so."""
+        return self.driver.doubts_saving()
+
+    def trust_saving(self) -> None:
+        """Look no longer whether it stands still: that was tried."""
+        self.driver.trust_saving()
 
     @property
     def early(self) -> bool:
@@ -285,6 +322,7 @@ def driver_setup(model: Fmu, name: str) -> _native.FmuSetup:
         outputs=len(model.outputs),
         set=_encode_groups(model, faces.input_ranges),
         get=_encode_groups(model, faces.output_ranges),
+        sloped=_encode_groups(model, faces.sloped_ranges),
         continuous=followed,
         discrete=[n for variable, places in faces.input_ranges if not variable.moves for n in places],
         time=[
@@ -307,7 +345,12 @@ def _resources(model: Fmu) -> str:
 
 def _encode_groups(model: Fmu, ranges: VariableRanges) -> list[_native.VariableGroup]:
     return [
-        _native.VariableGroup(type=_CODES[group.type], references=group.references, places=group.places)
+        _native.VariableGroup(
+            type=_CODES[group.type],
+            references=group.references,
+            places=group.places,
+            negated=group.negated,
+        )
         for group in group_calls(model.description, ranges)
     ]
 

@@ -33,6 +33,8 @@ class ValueGroup:
     references: tuple[int, ...]
     places: tuple[int, ...]
     """The number of the port of each value; an array has as many values as elements."""
+    negated: bool = False
+    """FMI 1: the ports have the opposite sign, and the opposite truth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,20 @@ class PortLayout:
     output_ranges: VariableRanges = ()
     text_inputs: tuple[FmuVariable, ...] = ()
     text_outputs: tuple[FmuVariable, ...] = ()
+
+    @property
+    def sloped_ranges(self) -> VariableRanges:
+        """The outputs that FMI may tell derivatives of: reals, and not what else is observed."""
+        return tuple(
+            (variable, places)
+            for variable, places in self.output_ranges
+            if variable.causality == "output" and variable.port_type == "real"
+        )
+
+    @property
+    def sloped_places(self) -> list[int]:
+        """The numbers of their ports."""
+        return [place for _, places in self.sloped_ranges for place in places]
 
     def with_starts(self, starts: Mapping[str, float]) -> PortLayout:
         """Return the same faces, inputs starting at other values."""
@@ -100,11 +116,6 @@ def _layout_ports(
     outputs = [variable for variable in shown if variable.causality == "output"]
     observed, faults = _observed_variables(description, observe, {variable.name for variable in outputs})
     outputs += observed
-    for variable in (*inputs, *outputs):
-        if variable.negated:
-            what = f"`{variable.name}` is a negated alias, which hocket does not turn round"
-            hint = "export the FMU as FMI 2, or connect the variable it stands for"
-            faults.append(Fault(what, "", "", hint))
     count = sum(math.prod(shape(variable, sizes)) for variable in (*inputs, *outputs))
     if count > AT_MOST:
         faults.append(Fault(f"it has {count:,} ports", "", f"at most {AT_MOST:,}", "smaller arrays"))
@@ -188,13 +199,14 @@ def element_ranges(variables: list[FmuVariable], sizes: Mapping[str, int]) -> Va
 
 
 def group_calls(description: Description, ranges: VariableRanges) -> tuple[ValueGroup, ...]:
-    """Return one group per type, in the order the types come first."""
-    calls: dict[str, tuple[list[int], list[int]]] = {}
+    """Return one group per type, and one for its negated aliases, in the order they come first."""
+    calls: dict[tuple[str, bool], tuple[list[int], list[int]]] = {}
     for variable, places in ranges:
-        references, every = calls.setdefault(description.call_type(variable), ([], []))
+        key = description.call_type(variable), variable.negated
+        references, every = calls.setdefault(key, ([], []))
         references.append(variable.reference)
         every.extend(places)
-    return tuple(ValueGroup(kind, tuple(r), tuple(p)) for kind, (r, p) in calls.items())
+    return tuple(ValueGroup(kind, tuple(r), tuple(p), turned) for (kind, turned), (r, p) in calls.items())
 
 
 def _feedthrough(

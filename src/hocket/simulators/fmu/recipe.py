@@ -248,7 +248,15 @@ class Fmu(Recipe):
     def is_isolated(self) -> bool:
         if self.isolate is not None:
             return self.isolate
-        return self.interface_used.only_once or bool(_first_contact().recorded_end(self))
+        contact = _first_contact()
+        return self.interface_used.only_once or bool(
+            contact.recorded_end(self) or contact.recorded_crash(self)
+        )
+
+    @property
+    def crash_file(self) -> str:
+        """Where it is written down if it ends the process it runs in; empty: nowhere."""
+        return str(_first_contact().crash_file(self))
 
     @cached_property
     def binary(self) -> Path:
@@ -315,15 +323,16 @@ class Fmu(Recipe):
                 reevaluates=self.reevaluate,
                 initial_inputs="settle",
             )
-        known = self.description.by_name
-        reals = bool(self.outputs) and all(port.type == "real" for port in self.outputs)
-        # FMI tells derivatives of outputs only, not of what else is observed
-        sloping = reals and all(known[name].causality == "output" for name in self.observe)
+        # FMI tells derivatives of reals that are outputs, not of what else is observed
+        sloping = {self.outputs[place].name for place in self.port_layout.sloped_places}
+        flat = tuple(port.name for port in self.outputs if port.name not in sloping)
+        slopes = used.output_derivatives >= 1 and OUTPUT_SLOPES[major] in there and bool(sloping)
         return Capabilities(
             rollback=rollback,
             variable_step=used.variable_step,
             input_degree=None if self._takes_slopes(there) else 0,
-            slopes=used.output_derivatives >= 1 and OUTPUT_SLOPES[major] in there and sloping,
+            slopes=slopes,
+            slopeless=flat if slopes else (),
             reevaluates=self.reevaluate,
             stops_early=used.early_return if self.early_return is None else self.early_return,
             initial_inputs="once" if major == 1 else "settle",

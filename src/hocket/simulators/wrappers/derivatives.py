@@ -90,7 +90,7 @@ class Sloped(Emulating):
     @property
     def capabilities(self) -> Capabilities:
         # micro steps are not told: trials would be among them
-        return replace(self.model.capabilities, slopes=True, micro=False, resumes=False)
+        return replace(self.model.capabilities, slopes=True, slopeless=(), micro=False, resumes=False)
 
     def open(self) -> Simulator:
         return _BackwardSlopes(self) if self.trial is None else _TrialSlopes(self)

@@ -88,7 +88,15 @@ class Substepped(Emulating):
         # nothing can be told of its order from outside
         inner = self.model.capabilities
         degree = inner.input_degree or None
-        return replace(inner, variable_step=True, slopes=False, micro=False, order=None, input_degree=degree)
+        return replace(
+            inner,
+            variable_step=True,
+            slopes=False,
+            slopeless=(),
+            micro=False,
+            order=None,
+            input_degree=degree,
+        )
 
     def open(self) -> Simulator:
         return _SubstepSimulator(self)
