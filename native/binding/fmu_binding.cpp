@@ -9,6 +9,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
+
 #include "binding/arrays.hpp"
 #include "fmu/model_exchange.hpp"
 
@@ -204,6 +206,29 @@ void bind_fmus(nb::module_& module) {
                      numbers(self.setup.outputs, [&](double* data) { good = self.slope(0, u.data(), data); });
                  return good ? y : nb::none();
              })
+        .def("due",
+             [](const Fmu& self) -> std::optional<double> {
+                 const double at = self.due_time();
+                 return std::isfinite(at) ? std::optional(at) : std::nullopt;
+             })
+        // which outputs are present; None: it failed
+        .def("react",
+             [](Fmu& self, double t, int n, const Vector& u,
+                const std::vector<bool>& present) -> std::optional<std::vector<bool>> {
+                 std::vector<std::uint8_t> here(present.begin(), present.end()),
+                     shown(static_cast<std::size_t>(self.setup.outputs), 0);
+                 if (!self.react_at(t, n, u.data(), here.data(), shown.data())) return std::nullopt;
+                 return std::vector<bool>(shown.begin(), shown.end());
+             })
+        // whether another instant must follow; -1: it failed
+        .def("commit",
+             [](Fmu& self) {
+                 bool again = false;
+                 return self.commit(again) ? static_cast<int>(again) : -1;
+             })
+        .def_prop_rw(
+            "grid", [](const Fmu& self) { return self.setup.grid; },
+            [](Fmu& self, double grid) { self.setup.grid = grid; })
         .def_prop_ro("can_save", &Fmu::can_save)
         // None: it failed
         .def("save",

@@ -53,6 +53,7 @@ void bind_exchange(nb::module_& module) {
                  return self.accept(s, x.data(), event) ? static_cast<int>(event) : -1;
              })
         .def("event", &Exchange::event)
+        .def("postpone", &Exchange::postpone)
         .def("leave", &Exchange::leave)
         .def("due", &Exchange::due)
         .def("probe",

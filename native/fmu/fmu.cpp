@@ -150,6 +150,8 @@ bool Fmu::instantiate() {
     failure_ = {};
     newest_ = nullptr;
     next_event_ = never;
+    pending_ = in_events_ = reacting_ = stale_ = false;
+    own_ = std::nan("");
     forget();
     std::fill(known_.begin(), known_.end(), std::nan(""));
     ++life_;
@@ -289,7 +291,11 @@ Fmu::Reach Fmu::judge_reach(Reach reach, double reached, double t, double h) {
 
 Fmu::Reach Fmu::move(double t, double h, const double* u, double* reached) {
     const double length = within_stop(t, h);
-    if (exchange_) return exchange_->advance(t, length, u) ? Reach::whole : Reach::failed;
+    if (exchange_) {
+        *reached = t + length;
+        if (!exchange_->advance(t, length, u, reached)) return Reach::failed;
+        return *reached < t + length ? Reach::early : Reach::whole;
+    }
     if (!set_inputs(u)) return Reach::failed;
     const Reach reach = advance(t, length, u, reached);
     // inputs that moved during the step are where the FMU left them
@@ -373,6 +379,42 @@ bool Fmu::slope(std::int64_t tick, const double*, double* dy) {
     return true;
 }
 
+// instants
+
+double Fmu::due_time() const {
+    if (pending_) return experiment_.t;  // now: not after any time
+    return exchange_ ? exchange_->next_event() : next_event_;
+}
+
+bool Fmu::due(std::int64_t& tick) {
+    const double at = due_time(), places = (at - experiment_.t) / setup.grid;
+    tick = places < 0x1p62 ? clock_.event_tick(at, true) : never_due;
+    return true;
+}
+
+bool Fmu::react(std::int64_t tick, int n, const double* u, const std::uint8_t* present, std::uint8_t* shown) {
+    return react_at(clock_.time(tick), n, u, present, shown) || report_failure(Call::react, tick);
+}
+
+bool Fmu::react_at(double t, int, const double* u, const std::uint8_t* present, std::uint8_t* shown) {
+    hot_.quick = false;
+    reacting_ = true;
+    return ready() && (exchange_ ? exchange_->react(u) : react_now(t, u, present, shown));
+}
+
+bool Fmu::commit(bool& again) {
+    again = false;
+    const bool done = exchange_ ? exchange_->commit(again) : update_now(again);
+    reacting_ = again;
+    return done || report_failure(Call::commit, 0);
+}
+
+bool Fmu::react_now(double, const double*, const std::uint8_t*, std::uint8_t*) {
+    return wrong("it has no event mode");
+}
+
+bool Fmu::update_now(bool&) { return wrong("it has no event mode"); }
+
 // state
 
 bool Fmu::save(Saved& saved) {
@@ -380,6 +422,8 @@ bool Fmu::save(Saved& saved) {
     if (!ready()) return false;
     if (!can_save()) return wrong("it cannot save its state");
     if (!unsaved_.empty()) return wrong(unsaved_, otherwise);
+    if (in_events_ && !pending_ && !(exchange_ ? exchange_->leave_instants() : leave_instants()))
+        return false;
     release(saved);
     saved.state = nullptr;
     if (!spare_.empty()) {
@@ -397,6 +441,10 @@ bool Fmu::save(Saved& saved) {
             otherwise);
     saved.known = known_;
     saved.next_event = next_event_;
+    saved.own = own_;
+    saved.pending = pending_;
+    saved.in_events = in_events_;
+    saved.stale = stale_;
     saved.ended = ended_;
     if (exchange_) exchange_->keep(saved.solution);
     saved.time = std::nan("");
@@ -472,6 +520,11 @@ bool Fmu::recall(Saved& saved) {
     if (phase_ == Phase::terminated) phase_ = Phase::stepping;
     known_ = saved.known;
     next_event_ = saved.next_event;
+    own_ = saved.own;
+    pending_ = saved.pending;
+    in_events_ = saved.in_events;
+    reacting_ = false;
+    stale_ = saved.stale;
     set_ended(saved.ended);
     forget();
     if (exchange_) exchange_->recall(saved.solution);

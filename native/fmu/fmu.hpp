@@ -48,6 +48,7 @@ struct Setup {
     bool logging = false;
     bool events = false;         // FMI 3: event mode is used
     bool early = false;          // its level handles steps that end early
+    double grid = 0.0;           // seconds between places for events, where its level takes instants; else 0
     bool feeds_through = false;  // outputs follow inputs between steps
     bool variable = false;       // steps may have any length
     bool interpolates = false;   // FMI 1, 2: input derivatives are accepted
@@ -111,6 +112,18 @@ class Fmu : public Simulator {
     Failure failure() const override { return failure_; }
     void set_rows(int rows) override { rows_ = rows; }
 
+    // Instants (EventSimulator in model/protocols.py), where its level takes them. An event is pending until
+    // it is committed, and till then outputs are those before it.
+    bool takes_part() const override { return setup.grid > 0.0; }
+    void set_clock(const Clock& clock) override { clock_ = clock; }
+    bool due(std::int64_t& tick) override;
+    bool react(std::int64_t tick, int n, const double* u, const std::uint8_t* present,
+               std::uint8_t* shown) override;
+    bool commit(bool& again) override;
+    // The time of its next event, in seconds; infinity: it announces none.
+    double due_time() const;
+    bool react_at(double t, int n, const double* u, const std::uint8_t* present, std::uint8_t* shown);
+
     bool save(Snapshot& to) override;
     bool restore(Snapshot& from) override;
 
@@ -166,6 +179,10 @@ class Fmu : public Simulator {
     virtual bool set_inputs(const double* u);
     virtual bool evaluate(const double* u, double* y);
     virtual bool put_text(int port, const std::string& value);
+    // One instant: what is present is set, and what is there can be got; then discrete states change.
+    virtual bool react_now(double t, const double* u, const std::uint8_t* present, std::uint8_t* shown);
+    virtual bool update_now(bool& again);
+    virtual bool leave_instants() { return true; }
     virtual void forget() {}  // what was set before: it went back
     virtual double last_time() { return std::numeric_limits<double>::quiet_NaN(); }  // as it tells itself
     // Whether it is known that it did not go to the stop time in its first step.
@@ -228,6 +245,13 @@ class Fmu : public Simulator {
     int rows_ = 1;
     std::vector<double> known_;  // the inputs that are set
     double next_event_ = never;  // that it has told of (FMI 3)
+    bool pending_ = false;       // an event at the time reached is to be handled, before anything else
+    bool in_events_ = false;     // it is in event mode, between the instants of one time
+    bool reacting_ = false;      // it is in an instant that is not committed, or asks for another
+    bool stale_ = false;         // inputs were set there since its discrete states were updated
+    // where it stands itself, at an event between two places of the clock; not a number: where its level does
+    double own_ = std::numeric_limits<double>::quiet_NaN();
+    Clock clock_;
     Failure failure_;
     std::string problem_, remedy_;
     bool spoke_ = false;  // the problem is a status that it returned
@@ -268,8 +292,8 @@ class Saved {
     fmi::State state = nullptr;
     int life = 0;  // the instance it is of
     std::vector<double> known;
-    double next_event = never;
-    bool ended = false;
+    double next_event = never, own = std::numeric_limits<double>::quiet_NaN();
+    bool ended = false, pending = false, in_events = false, stale = false;
     std::vector<double> solution;                            // model exchange: where the integration stands
     double time = std::numeric_limits<double>::quiet_NaN();  // of the state: where the next step begins
     std::unique_ptr<TrialStep> trial;                        // where the rewind may be tried out

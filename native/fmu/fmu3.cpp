@@ -103,7 +103,7 @@ class Fmu3 final : public Fmu {
     }
 
     bool both(const Span& span, const double* u, double* y) {
-        if (phase_ != Phase::stepping || trial() || due_ || !settled()) [[unlikely]]
+        if (phase_ != Phase::stepping || trial() || pending_ || in_events_ || !settled()) [[unlikely]]
             return Fmu::step(span, u) && Fmu::output(span.tick + span.ticks, u, y);
         if (setup.inputs > 0) {
             const Group& in = setup.set[0];
@@ -160,7 +160,6 @@ class Fmu3 final : public Fmu {
     void terminate() override { call(terminate_); }
     void forget() override {
         texts_.assign(texts_.size(), std::nullopt);
-        due_ = false;
     }
 
     // events
@@ -169,27 +168,55 @@ class Fmu3 final : public Fmu {
     bool settle() {
         bool again = true;
         for (int round = 0; again; ++round) {
-            bool terminates = false, nominals = false, states = false, defined = false;
-            double next = 0.0;
-            again = false;
-            if (!call(update_, &again, &terminates, &nominals, &states, &defined, &next)) return false;
-            if (terminates) {
-                set_ended(true);
-                return true;
-            }
-            if (round == rounds)
+            if (round > rounds)
                 return wrong("its events do not settle: fmi3UpdateDiscreteStates asked for 1000 rounds");
-            next_event_ = defined ? next : never;
+            if (!update_now(again)) return false;
         }
         return true;
     }
     bool leave_events() { return settle() && call(enter_steps_); }
-    // A step ended early, at an event, and was not taken back: the event is handled before anything else.
-    bool meet_event() {
-        if (!due_) return true;
-        due_ = false;
+    // What happened at the time reached and was not handled, or not left, before anything else.
+    bool leave_instants() override {
+        if (!pending_ && !in_events_) return true;
+        const bool here = in_events_, unsettled = pending_ || stale_;
+        pending_ = in_events_ = false;
         owed_.reset();
-        return enter_events() && leave_events();
+        if (!here) return enter_events() && leave_events();
+        return unsettled ? leave_events() : call(enter_steps_);
+    }
+    bool react_now(double, const double* u, const std::uint8_t*, std::uint8_t*) override {
+        if (!in_events_ && !enter_events()) return false;
+        in_events_ = true;
+        owed_.reset();
+        return put_now(u);
+    }
+    bool update_now(bool& again) override {
+        bool terminates = false, nominals = false, states = false, defined = false;
+        double next = 0.0;
+        again = false;
+        if (!call(update_, &again, &terminates, &nominals, &states, &defined, &next)) return false;
+        pending_ = stale_ = false;
+        if (terminates) {
+            set_ended(true);
+            again = false;
+        } else {
+            next_event_ = defined ? next : never;
+        }
+        return true;
+    }
+    // Inputs in event mode.
+    bool put_now(const double* u) {
+        if (std::equal(known_.begin(), known_.end(), u)) return true;
+        stale_ = true;
+        return set_groups(u);
+    }
+    // Inputs before an event that is pending: those that may change only there stay.
+    bool put_before(const double* u) {
+        if (!setup.feeds_through || std::equal(known_.begin(), known_.end(), u)) return true;
+        if (!jumps(u)) return set_groups(u);
+        before_.assign(u, u + setup.inputs);
+        for (int k : setup.discrete) before_[k] = known_[k];
+        return set_groups(before_.data());
     }
     // A step ended at an event and may be made again, to there: the event must come again.
     struct OwedEvent {
@@ -221,14 +248,16 @@ class Fmu3 final : public Fmu {
                            [&](int k) { return known_[k] != u[k]; });
     }
     bool set_inputs(const double* u) override {
-        if (!meet_event()) return false;
+        if (!leave_instants()) return false;
         if (setup.inputs == 0) return true;
         if (phase_ != Phase::stepping || !setup.events || !jumps(u)) return set_groups(u);
         return enter_events() && set_groups(u) && leave_events();
     }
     // In event mode outputs may be got after inputs were set; in step mode FMI 3 leaves that to the FMU.
     bool evaluate(const double* u, double* y) override {
-        if (!meet_event()) return false;
+        if (in_events_) return put_now(u) && get_groups(y);
+        if (setup.grid > 0.0 && pending_) return put_before(u) && get_groups(y);
+        if (!leave_instants()) return false;
         if (!setup.feeds_through || std::equal(known_.begin(), known_.end(), u)) return get_groups(y);
         if (!setup.events) return set_groups(u) && get_groups(y);
         return enter_events() && set_groups(u) && settle() && get_groups(y) && call(enter_steps_);
@@ -237,20 +266,25 @@ class Fmu3 final : public Fmu {
         if (phase_ != Phase::stepping || !setup.events) return Fmu::put_text(port, value);
         if (texts_[port] == value) return true;
         texts_[port] = value;
+        if (in_events_) return stale_ = true, Fmu::put_text(port, value);
         return enter_events() && Fmu::put_text(port, value) && leave_events();
     }
 
     // In one call, if nothing happens on the way; an event that it has told of is a place to stop at.
     Reach advance(double t, double h, const double* u, double* reached) override {
         const double end = t + h, least = 1e-12 * std::max(std::fabs(end), h);
+        const double margin = std::max(least, setup.grid);  // an event so near is at the end
+        double from = std::isnan(own_) ? t : own_;
+        own_ = std::nan("");
         u_ = u;
         began_ = t;
         compare_owed(t, h, u);
-        int still = 0;
-        for (double from = t;;) {
-            const bool told = setup.variable && next_event_ > from + least && next_event_ < end - least;
-            const double to = told ? next_event_ : end;
-            const double length = from == t && !told ? h : to - from;
+        for (int still = 0;;) {
+            const bool ahead = setup.variable && next_event_ > from + least;
+            const bool told = ahead && next_event_ < end - margin;
+            const bool last = ahead && !told && setup.grid > 0.0 && next_event_ <= end + margin;
+            const double to = told || last ? next_event_ : end;
+            const double length = from == t && to == end ? h : to - from;
             bool events = false, terminates = false, early = false;
             double at = to;
             const Status status =
@@ -260,18 +294,24 @@ class Fmu3 final : public Fmu {
                 if (status == discard && terminates) return end_at(t, h, from);
                 return status == discard ? Reach::early : (good(status, step_.name), Reach::failed);
             }
-            if (!(events || terminates || early) && next_event_ > end + least) [[likely]]
+            if (!(events || terminates || early) && next_event_ > end + margin) [[likely]]
                 return owed_ && is_gone(end) ? Reach::failed : Reach::whole;
             if (events) owed_.reset();
-            const bool short_of = early && at < to - least;
+            const bool short_of = early && at < to - margin;
             *reached = short_of ? at : to;
             if (terminates) return end_at(t, h, *reached);
             if (short_of && setup.early && at > t + least) {  // an event at t itself is handled here
-                due_ = events && setup.events;
-                if (due_) owe_event(t, at, h, u);
+                pending_ = events && setup.events;
+                if (pending_) owe_event(t, at, h, u);
+                if (setup.grid > 0.0) own_ = at;
                 return Reach::early;
             }
-            const bool due = events || next_event_ <= *reached + least;
+            const bool due = events || next_event_ <= *reached + margin;
+            if (setup.grid > 0.0 && due && setup.events && !short_of && !told) {
+                pending_ = true;  // for the instants of its level
+                own_ = early ? at : to;
+                return Reach::whole;
+            }
             if (due && setup.events && !(enter_events() && leave_events())) return Reach::failed;
             if (ended_) return *reached >= end - least ? Reach::whole : (end_inside(*reached), Reach::failed);
             if (!short_of && !told) return Reach::whole;
@@ -397,10 +437,10 @@ class Fmu3 final : public Fmu {
     std::vector<Reference> intermediate_;
     std::vector<int> intermediate_places_;
     std::vector<std::int32_t> orders_;
+    std::vector<double> before_;
     std::vector<std::optional<std::string>> texts_;  // that it has
     const double* u_ = nullptr;
     double began_ = 0.0;
-    bool due_ = false;  // event mode, before anything else
     std::optional<OwedEvent> owed_;
 };
 

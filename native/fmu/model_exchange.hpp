@@ -39,7 +39,15 @@ class Exchange {
     // the outputs under these inputs, which may be others than those of the last step
     bool evaluate(const double* u, double* y);
     // a step with the method of the setup
-    bool advance(double t, double h, const double* u);
+    bool advance(double t, double h, const double* u, double* reached);
+    // an instant: the inputs are set in event mode; then discrete states change
+    bool react(const double* u);
+    bool commit(bool& again);
+    bool leave_instants();  // those of the time reached are over
+    double next_event() const { return defined_ ? next_ : never; }
+    // whether an event at this point is left to the instants of its level: at the end of the step, or where
+    // steps may end early
+    bool postpone(bool at_end);
     // a string or binary input: only at an event
     bool set_text(int port, const std::string& value);
 
@@ -77,6 +85,8 @@ class Exchange {
         return succeeds(function(fmu_.instance_, arguments...), function.name);
     }
     bool settle();
+    bool update(Events& events);
+    bool resume();
     bool enter_events();
     bool jump(const double* u);  // an event that sets the inputs
     double at(double s) const;
@@ -84,6 +94,8 @@ class Exchange {
     bool put_time(double time);
     bool put_inputs(const double* u);
     bool put_states(const double* x);
+    bool put_solution();
+    bool put_now(const double* u);
     bool place(const double* x, const double* u);
     bool read_outputs(double* y);
     bool stand(double s, const double* x);
@@ -91,7 +103,7 @@ class Exchange {
     bool beyond(const std::vector<double>& z) const;
 
     // the fixed-step methods (model_exchange_steps.cpp)
-    bool cover(double begin, double end, double dt);
+    bool cover(double begin, double end, double dt, bool last, double& stopped);
     bool over(double from, double ds, double& stop, bool& event);
     bool locate(double from, double ds, double& stop);
     bool micro(double s, double ds);
@@ -113,6 +125,7 @@ class Exchange {
     double floor_ = 0.0;  // the last event: time does not go back behind it
     bool defined_ = false;
     double next_ = 0.0;           // the next time event
+    bool changed_ = false;        // states have jumped in this event mode
     std::optional<Events> told_;  // by initialisation (FMI 1): the first round of event iteration
 
     bool sided_ = false;  // the sides are known

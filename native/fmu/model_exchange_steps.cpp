@@ -30,14 +30,21 @@ double largest(const std::vector<double>& values) {
 
 }  // namespace
 
-bool Exchange::advance(double t, double h, const double* u) {
+bool Exchange::advance(double t, double h, const double* u, double* reached) {
     if (setup_.method.b.empty()) return fmu_.wrong("its steps are made by a solver in Python");
     if (!enter(t, fmu_.rows_, u)) return false;
     if (h > 0.0) {
         const int count = micro_steps(h, setup_.method.longest);
         const double dt = h / count;
         for (int number = 0; number < count; ++number) {
-            if (!cover(number * dt, number == count - 1 ? h : (number + 1) * dt, dt)) return false;
+            const bool last = number == count - 1;
+            const double end = last ? h : (number + 1) * dt;
+            double stopped = never;
+            if (!cover(number * dt, end, dt, last, stopped)) return false;
+            if (stopped < never) {  // at an event, for the instants of its level
+                *reached = t + stopped;
+                break;
+            }
             if (fmu_.ended_ && number < count - 1) return fmu_.end_inside(t_ + (number + 1) * dt);
         }
     }
@@ -46,7 +53,7 @@ bool Exchange::advance(double t, double h, const double* u) {
 }
 
 // One micro step, in as many parts as there are events.
-bool Exchange::cover(double begin, double end, double dt) {
+bool Exchange::cover(double begin, double end, double dt, bool last, double& stopped) {
     double from = begin;
     for (int events = 0; events < events_at_most; ++events) {
         const double timed = due(end);
@@ -58,8 +65,13 @@ bool Exchange::cover(double begin, double end, double dt) {
             if (!over(from, from == begin && stop == end ? dt : stop - from, stop, event)) return false;
             happens = event || (happens && stop == wanted);
         }
-        if (happens && !event()) return false;
         from = stop;
+        const bool whole = last && from >= end - fmu_.setup.grid;
+        if (happens && postpone(whole)) {
+            if (!whole) stopped = from;
+            return true;
+        }
+        if (happens && !event()) return false;
         if (from >= end) return true;
         if (fmu_.ended_) return fmu_.end_inside(t_ + from);
     }

@@ -19,6 +19,7 @@ from hocket.model.composite import Composite
 from hocket.model.protocols import (
     Array,
     EarlyReturnSimulator,
+    InstantSettingSimulator,
     Model,
     NamedSimulator,
     NotingSimulator,
@@ -105,6 +106,9 @@ def open_level(
     for simulator in children if handled else ():
         if provides(simulator, EarlyReturnSimulator):
             simulator.early = True  # it may stop where it likes: the level rolls back
+    for simulator in children if level.instants.instruction is not None else ():
+        if provides(simulator, InstantSettingSimulator):
+            simulator.event_grid = clock.span(clock.quantum)
     level.children = children
     level.ticks = [0] * len(children)
     level.instants.bind(level)

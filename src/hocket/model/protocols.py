@@ -224,6 +224,17 @@ class EventSimulator(Simulator, Protocol):
         """End the instant: change states as react() has found; return whether another instant must follow."""
 
 
+class InstantSettingSimulator(EventSimulator, Protocol):
+    """A simulator that handles its events inside its steps, unless its level takes instants.
+
+    The engine sets it after opening, in levels that take them: the seconds between two places of the clock
+    at which events may happen. An event that is so near to the end of a step is at its end, and is left to
+    the instants that follow. 0, and where it is missing: as the simulator likes.
+    """
+
+    event_grid: float
+
+
 class EndingSimulator(Simulator, Protocol):
     """A simulator that may ask to end the simulation, as FMUs do.
 

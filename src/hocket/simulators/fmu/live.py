@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -85,7 +85,7 @@ T = TypeVar("T")
 
 def open_simulator(model: Fmu) -> CoSimulation:
     """Load the FMU; nothing is instantiated yet."""
-    return load_fmu(CoSimulation, model)
+    return load_fmu(EventCoSimulation if model.capabilities.events else CoSimulation, model)
 
 
 def load_fmu(kind: type[Live], model: Fmu) -> Live:
@@ -272,6 +272,35 @@ class CoSimulation:
             return EndRequestError(problem)
         hint = self.driver.remedy or ("" if said or self.model.logging else _LOUDER)
         return SimulatorError(f"{problem}: {said}" if said else problem, hint=hint)
+
+
+class FmuInstants(CoSimulation):
+    """The part of an FMU in the instants of its level: compiled code, which both engines call."""
+
+    @property
+    def event_grid(self) -> float:
+        """The seconds between two places for events, where its level takes instants; else 0."""
+        return self.driver.grid
+
+    @event_grid.setter
+    def event_grid(self, seconds: float) -> None:
+        self.driver.grid = seconds
+
+    def due(self) -> float | None:
+        """Return the time of its next event; one that is to be handled now is not after any time."""
+        return self.driver.due()
+
+    def react(self, t: float, n: int, u: Array, present: Sequence[bool]) -> list[bool]:
+        """Set what is present in event mode; return which outputs are."""
+        return self._require(self.driver.react(t, n, contiguous_array(u), list(present)))
+
+    def commit(self) -> bool:
+        """Let discrete states change; return whether the FMU wants another instant."""
+        return self._require(self.driver.commit()) > 0
+
+
+class EventCoSimulation(FmuInstants):
+    """A live co-simulation FMU with event mode."""
 
 
 def driver_setup(model: Fmu, name: str) -> _native.FmuSetup:

@@ -300,6 +300,9 @@ class Fmu(Recipe):
                 order=ORDERS.get(self.method),
                 reevaluates=self.reevaluate,
                 initial_inputs="settle",
+                stops_early=self.has_state_events and self.early_return is not False,
+                resumes=True,
+                events=self.has_events and not self.is_isolated,
             )
         known = self.description.by_name
         reals = bool(self.outputs) and all(port.type == "real" for port in self.outputs)
@@ -314,7 +317,25 @@ class Fmu(Recipe):
             stops_early=used.early_return if self.early_return is None else self.early_return,
             initial_inputs="once" if major == 1 else "settle",
             resumes=major == 3 and used.early_return,
+            events=self.has_events and not self.is_isolated,
         )
+
+    @property
+    def has_state_events(self) -> bool:
+        """Model exchange: whether it has event indicators, by which state events are found."""
+        return self.exchange and self.description.event_indicators > 0
+
+    @property
+    def has_events(self) -> bool:
+        """Whether it takes part in instants: event mode of FMI 3, or events of model exchange.
+
+        FMUs for model exchange do not declare time events. One without event indicators and discrete
+        variables is taken for continuous; time events that it has are handled inside its steps.
+        """
+        if not self.exchange:
+            return self.interface_used.event_mode
+        jumping = (v.variability == "discrete" for v in self.description.variables)
+        return self.has_state_events or any(jumping)
 
     def _takes_slopes(self, there: set[str]) -> bool:
         """Return whether real inputs may move during a step."""
