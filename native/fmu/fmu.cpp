@@ -289,12 +289,18 @@ Fmu::Reach Fmu::judge_reach(Reach reach, double reached, double t, double h) {
     return reach == Reach::early && there ? Reach::whole : reach;
 }
 
+double Fmu::slack(double t, double h) const {
+    if (setup.grid == 0.0) return 0.0;
+    const double rounding = 8.0 * std::numeric_limits<double>::epsilon() * std::fabs(t + h);
+    return std::max(setup.grid, 1.001e-9 * h + rounding);
+}
+
 Fmu::Reach Fmu::move(double t, double h, const double* u, double* reached) {
     const double length = within_stop(t, h);
     if (exchange_) {
         *reached = t + length;
         if (!exchange_->advance(t, length, u, reached)) return Reach::failed;
-        return *reached < t + length ? Reach::early : Reach::whole;
+        return std::isnan(own_) || *reached == t + length ? Reach::whole : Reach::early;
     }
     if (!set_inputs(u)) return Reach::failed;
     const Reach reach = advance(t, length, u, reached);

@@ -204,6 +204,9 @@ class Fmu : public Simulator {
     double within_stop(double t, double h) const;
     // An end that differs from the one asked for by rounding only is that end.
     static Reach judge_reach(Reach reach, double reached, double t, double h);
+    // How far before its end an event is at the end of a step, for those whose level takes instants: all that
+    // engine/reference/level.py takes for whole is.
+    double slack(double t, double h) const;
     void set_ended(bool ended);       // it asks to end the simulation, from where it is now
     bool end_inside(double reached);  // it asks to do so before its step is whole: it fails
     bool trial() const { return newest_ != nullptr; }

@@ -158,9 +158,7 @@ class Fmu3 final : public Fmu {
     }
     bool leave_initialisation() override { return call(exit_) && (!setup.events || leave_events()); }
     void terminate() override { call(terminate_); }
-    void forget() override {
-        texts_.assign(texts_.size(), std::nullopt);
-    }
+    void forget() override { texts_.assign(texts_.size(), std::nullopt); }
 
     // events
 
@@ -273,7 +271,7 @@ class Fmu3 final : public Fmu {
     // In one call, if nothing happens on the way; an event that it has told of is a place to stop at.
     Reach advance(double t, double h, const double* u, double* reached) override {
         const double end = t + h, least = 1e-12 * std::max(std::fabs(end), h);
-        const double margin = std::max(least, setup.grid);  // an event so near is at the end
+        const double margin = std::max(least, slack(t, h));  // an event so near is at the end
         double from = std::isnan(own_) ? t : own_;
         own_ = std::nan("");
         u_ = u;
@@ -282,7 +280,7 @@ class Fmu3 final : public Fmu {
         for (int still = 0;;) {
             const bool ahead = setup.variable && next_event_ > from + least;
             const bool told = ahead && next_event_ < end - margin;
-            const bool last = ahead && !told && setup.grid > 0.0 && next_event_ <= end + margin;
+            const bool last = ahead && !told && next_event_ <= end + setup.grid && setup.grid > 0.0;
             const double to = told || last ? next_event_ : end;
             const double length = from == t && to == end ? h : to - from;
             bool events = false, terminates = false, early = false;
@@ -294,7 +292,8 @@ class Fmu3 final : public Fmu {
                 if (status == discard && terminates) return end_at(t, h, from);
                 return status == discard ? Reach::early : (good(status, step_.name), Reach::failed);
             }
-            if (!(events || terminates || early) && next_event_ > end + margin) [[likely]]
+            if (!(events || terminates || early) && next_event_ > end + std::max(least, setup.grid))
+                [[likely]]
                 return owed_ && is_gone(end) ? Reach::failed : Reach::whole;
             if (events) owed_.reset();
             const bool short_of = early && at < to - margin;
@@ -306,7 +305,7 @@ class Fmu3 final : public Fmu {
                 if (setup.grid > 0.0) own_ = at;
                 return Reach::early;
             }
-            const bool due = events || next_event_ <= *reached + margin;
+            const bool due = events || next_event_ <= *reached + std::max(least, setup.grid);
             if (setup.grid > 0.0 && due && setup.events && !short_of && !told) {
                 pending_ = true;  // for the instants of its level
                 own_ = early ? at : to;

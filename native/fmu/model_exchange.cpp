@@ -64,8 +64,8 @@ bool Exchange::begin() {
 }
 
 void Exchange::keep(std::vector<double>& numbers) const {
-    numbers.assign({time_, floor_, defined_ ? 1.0 : 0.0, next_, sided_ ? 1.0 : 0.0, past_length_,
-                    changed_ ? 1.0 : 0.0});
+    numbers.assign(
+        {time_, floor_, defined_ ? 1.0 : 0.0, next_, sided_ ? 1.0 : 0.0, past_length_, changed_ ? 1.0 : 0.0});
     for (const auto* part : {&settled_, &x_, &placed_, &past_, &first_z_})
         numbers.insert(numbers.end(), part->begin(), part->end());
     numbers.insert(numbers.end(), above_.begin(), above_.end());
@@ -153,10 +153,12 @@ bool Exchange::commit(bool& again) {
     return true;
 }
 
-bool Exchange::postpone(bool at_end) {
-    const bool left = fmu_.setup.grid > 0.0 && (at_end || fmu_.setup.early);
-    if (left) fmu_.pending_ = true;
-    return left;
+Exchange::Postponed Exchange::postpone(double s, double h) {
+    const bool at_end = s >= h - fmu_.slack(t_, h);
+    if (fmu_.setup.grid == 0.0 || !(at_end || fmu_.setup.early)) return Postponed::no;
+    fmu_.pending_ = true;
+    if (s < h) fmu_.own_ = t_ + s;
+    return at_end ? Postponed::at_end : Postponed::within;
 }
 
 bool Exchange::leave_instants() {
@@ -278,7 +280,7 @@ bool Exchange::stand(double s, const double* x) {
     if (!put_time(at(s))) return false;
     if (inputs > 0) {
         room_.resize(inputs);
-        for (int j = 0; j < inputs; ++j) room_[j] = value_at(u_.data() + j, rows_, inputs, s);
+        for (int j = 0; j < inputs; ++j) room_[j] = value_at(u_.data() + j, rows_, inputs, s + lag_);
         if (!put_inputs(room_.data())) return false;
     }
     return put_states(x);
@@ -300,7 +302,9 @@ bool Exchange::beyond(const std::vector<double>& z) const {
 
 bool Exchange::enter(double t, int rows, const double* u) {
     if (!leave_instants()) return false;
-    t_ = t;
+    t_ = std::isnan(fmu_.own_) ? t : fmu_.own_;
+    lag_ = t_ - t;
+    fmu_.own_ = std::nan("");
     rows_ = rows;
     u_.assign(u, u + static_cast<std::size_t>(rows) * fmu_.setup.inputs);
     const bool jumps = !std::equal(settled_.begin(), settled_.end(), u);

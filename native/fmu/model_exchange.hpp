@@ -45,9 +45,11 @@ class Exchange {
     bool commit(bool& again);
     bool leave_instants();  // those of the time reached are over
     double next_event() const { return defined_ ? next_ : never; }
-    // whether an event at this point is left to the instants of its level: at the end of the step, or where
-    // steps may end early
-    bool postpone(bool at_end);
+    // Whether an event s seconds into a step of h is left to the instants of its level: at the end of the
+    // step, or where steps may end early; then the step ends there.
+    enum class Postponed : int { no, within, at_end };
+    Postponed postpone(double s, double h);
+    double lag() const { return lag_; }
     // a string or binary input: only at an event
     bool set_text(int port, const std::string& value);
 
@@ -103,7 +105,7 @@ class Exchange {
     bool beyond(const std::vector<double>& z) const;
 
     // the fixed-step methods (model_exchange_steps.cpp)
-    bool cover(double begin, double end, double dt, bool last, double& stopped);
+    bool cover(double begin, double end, double dt, double h, Postponed& postponed);
     bool over(double from, double ds, double& stop, bool& event);
     bool locate(double from, double ds, double& stop);
     bool micro(double s, double ds);
@@ -116,7 +118,8 @@ class Exchange {
 
     int states_ = 0, indicators_ = 0;
     int rows_ = 1;
-    double t_ = 0.0;               // when the step began
+    double t_ = 0.0;               // when the step began, and
+    double lag_ = 0.0;             // how much later that is than its level thinks
     std::vector<double> u_;        // its polynomials
     double time_ = 0.0;            // what the FMU was told, and
     std::vector<double> placed_;   // the states it was told

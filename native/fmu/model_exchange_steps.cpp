@@ -33,18 +33,16 @@ double largest(const std::vector<double>& values) {
 bool Exchange::advance(double t, double h, const double* u, double* reached) {
     if (setup_.method.b.empty()) return fmu_.wrong("its steps are made by a solver in Python");
     if (!enter(t, fmu_.rows_, u)) return false;
+    h -= lag_;
     if (h > 0.0) {
         const int count = micro_steps(h, setup_.method.longest);
         const double dt = h / count;
         for (int number = 0; number < count; ++number) {
-            const bool last = number == count - 1;
-            const double end = last ? h : (number + 1) * dt;
-            double stopped = never;
-            if (!cover(number * dt, end, dt, last, stopped)) return false;
-            if (stopped < never) {  // at an event, for the instants of its level
-                *reached = t + stopped;
-                break;
-            }
+            const double end = number == count - 1 ? h : (number + 1) * dt;
+            Postponed postponed = Postponed::no;
+            if (!cover(number * dt, end, dt, h, postponed)) return false;
+            if (postponed == Postponed::within) *reached = fmu_.own_;
+            if (postponed != Postponed::no) break;
             if (fmu_.ended_ && number < count - 1) return fmu_.end_inside(t_ + (number + 1) * dt);
         }
     }
@@ -53,7 +51,7 @@ bool Exchange::advance(double t, double h, const double* u, double* reached) {
 }
 
 // One micro step, in as many parts as there are events.
-bool Exchange::cover(double begin, double end, double dt, bool last, double& stopped) {
+bool Exchange::cover(double begin, double end, double dt, double h, Postponed& postponed) {
     double from = begin;
     for (int events = 0; events < events_at_most; ++events) {
         const double timed = due(end);
@@ -66,11 +64,8 @@ bool Exchange::cover(double begin, double end, double dt, bool last, double& sto
             happens = event || (happens && stop == wanted);
         }
         from = stop;
-        const bool whole = last && from >= end - fmu_.setup.grid;
-        if (happens && postpone(whole)) {
-            if (!whole) stopped = from;
-            return true;
-        }
+        if (happens) postponed = postpone(from, h);
+        if (postponed != Postponed::no) return true;
         if (happens && !event()) return false;
         if (from >= end) return true;
         if (fmu_.ended_) return fmu_.end_inside(t_ + from);

@@ -39,16 +39,18 @@ _EVENTS, _STILL = 10_000, 1000
 _HALVINGS = 40
 """Of a solver's step, until an event is located."""
 _TINY = 1e-13
+AT_END = 2
+"""What `postpone` answers where an event is at the end of a step."""
 
 Between: TypeAlias = Callable[[float], Array]
 SolverSteps: TypeAlias = Iterator[tuple[float, float, Array, Callable[[], Between]]]
 """From, to, the state there, and what tells the states between."""
 
 
-def open_simulator(model: Any) -> Simulator:
-    """Load the FMU; nothing is instantiated yet."""
+def open_simulator(model: Any, events: bool = False) -> Simulator:
+    """Load the FMU; nothing is instantiated yet. With `events` it can take part in instants."""
     elsewhere = model.method in ELSEWHERE and bool(state_count(model))
-    return load_fmu(_KINDS[model.method if elsewhere else "", model.capabilities.events], model)
+    return load_fmu(_KINDS[model.method if elsewhere else "", events], model)
 
 
 class ModelExchange(CoSimulation):
@@ -256,6 +258,7 @@ class SolvedExchange(ModelExchange):
         if self.driver.ended:
             raise EndRequestError("it has asked to end the simulation")
         self._require(exchange.enter(t, contiguous_array(u)))
+        end, t, h = t + h, t + exchange.lag, h - exchange.lag  # it goes on from where it stands
         s, events, still = 0.0, 0, 0
         while s < h:
             timed = exchange.due(h)
@@ -272,15 +275,15 @@ class SolvedExchange(ModelExchange):
                 if events > _EVENTS or still > _STILL:
                     what = f"its events do not settle: {events} of them between {t:g} s and {t + s:g} s"
                     raise SimulatorError(what)
-                whole = s >= h - self.driver.grid
-                if exchange.postpone(whole):
+                left = exchange.postpone(s, h)
+                if left:
                     exchange.leave()
-                    return t + h if whole else t + s
+                    return end if left == AT_END else t + s
                 self._require(exchange.event())
             if s < h and self.driver.ended:
                 raise EndRequestError("it asks to end the simulation")
         exchange.leave()
-        return t + h
+        return end
 
     def _integrate(self, exchange: Any, t: float, s: float, stop: float) -> tuple[float, bool]:
         """Integrate up to `stop`, or to an event before it; return the time reached, and if by an event."""

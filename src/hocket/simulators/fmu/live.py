@@ -83,9 +83,9 @@ Live = TypeVar("Live", bound="CoSimulation")
 T = TypeVar("T")
 
 
-def open_simulator(model: Fmu) -> CoSimulation:
-    """Load the FMU; nothing is instantiated yet."""
-    return load_fmu(EventCoSimulation if model.capabilities.events else CoSimulation, model)
+def open_simulator(model: Fmu, events: bool = False) -> CoSimulation:
+    """Load the FMU; nothing is instantiated yet. With `events` it can take part in instants."""
+    return load_fmu(FmuInstants if events else CoSimulation, model)
 
 
 def load_fmu(kind: type[Live], model: Fmu) -> Live:
@@ -275,7 +275,7 @@ class CoSimulation:
 
 
 class FmuInstants(CoSimulation):
-    """The part of an FMU in the instants of its level: compiled code, which both engines call."""
+    """An FMU that takes part in the instants of its level: by compiled code, which both engines call."""
 
     @property
     def event_grid(self) -> float:
@@ -297,10 +297,6 @@ class FmuInstants(CoSimulation):
     def commit(self) -> bool:
         """Let discrete states change; return whether the FMU wants another instant."""
         return self._require(self.driver.commit()) > 0
-
-
-class EventCoSimulation(FmuInstants):
-    """A live co-simulation FMU with event mode."""
 
 
 def driver_setup(model: Fmu, name: str) -> _native.FmuSetup:

@@ -258,6 +258,8 @@ class Fmu(Recipe):
         if self.interface_used.needs_execution_tool:
             tool = self.description.tool or "the tool that made it"
             found = (*found, f"it needs {tool} on this computer to run")
+        if self.has_events and self.is_isolated:
+            found = (*found, "it is isolated: its events are handled inside its steps, not in instants")
         return (*found, self.archive_note) if self.archive_note else found
 
     @property
@@ -365,7 +367,8 @@ class Fmu(Recipe):
         name = "isolated" if self.is_isolated else "exchange" if self.exchange else "live"
         module = importlib.import_module(f"hocket.simulators.fmu.{name}")
         freeze = "" if self.isolate is False else _first_contact().find_freeze(self)
-        simulator = module.open_simulator(self)
+        taking_part = {"events": True} if self.capabilities.events and not self.is_isolated else {}
+        simulator = module.open_simulator(self, **taking_part)
         if freeze:
             simulator.refuse_saving(freeze)
         return cast("Simulator", simulator)
