@@ -40,7 +40,10 @@ std::string Fmu::written(double value) {
 }
 
 Fmu::Fmu(std::shared_ptr<Library> library, Setup given)
-    : setup(std::move(given)), library_(std::move(library)), callee_(setup.name.c_str(), setup.file.c_str()) {
+    : setup(std::move(given)),
+      library_(std::move(library)),
+      callee_(setup.name.c_str(), setup.file.c_str()),
+      clocks_(setup.clocks) {
     straight_in_ = straight(setup.set, setup.inputs);
     straight_out_ = straight(setup.get, setup.outputs);
     known_.assign(setup.inputs, std::nan(""));
@@ -152,6 +155,9 @@ bool Fmu::instantiate() {
     next_event_ = never;
     pending_ = in_events_ = reacting_ = stale_ = false;
     own_ = std::nan("");
+    closed_in_.clear();
+    closed_out_.clear();
+    last_.clear();
     forget();
     std::fill(known_.begin(), known_.end(), std::nan(""));
     ++life_;
@@ -230,16 +236,41 @@ void Fmu::close() {
 // values
 
 bool Fmu::set_groups(const double* u) {
-    for (const Group& group : setup.set)
-        if (!set_group(group, u)) return false;
+    for (const Group& group : setup.set) {
+        const Group& open = closed_in_.empty() ? group : open_part(group, closed_in_);
+        if (!open.references.empty() && !set_group(open, u)) return false;
+    }
     std::copy(u, u + setup.inputs, known_.begin());
     return true;
 }
 
 bool Fmu::get_groups(double* y) {
-    for (const Group& group : setup.get)
-        if (!get_group(group, y)) return false;
+    if (closed_out_.empty() && clocks_.empty()) [[likely]] {
+        for (const Group& group : setup.get)
+            if (!get_group(group, y)) return false;
+        return true;
+    }
+    last_.resize(static_cast<std::size_t>(setup.outputs), 1.0);  // what a clock shows when it ticks
+    for (const Group& group : setup.get) {
+        const Group& open = closed_out_.empty() ? group : open_part(group, closed_out_);
+        if (!open.references.empty() && !get_group(open, last_.data())) return false;
+    }
+    std::copy(last_.begin(), last_.end(), y);
     return true;
+}
+
+// Of a call, what may be set or got now; arrays are not clocked.
+const Group& Fmu::open_part(const Group& group, const std::vector<std::uint8_t>& closed) {
+    if (group.references.size() != group.places.size()) return group;
+    part_.type = group.type;
+    part_.references.clear();
+    part_.places.clear();
+    for (std::size_t k = 0; k < group.places.size(); ++k) {
+        if (closed[group.places[k]]) continue;
+        part_.references.push_back(group.references[k]);
+        part_.places.push_back(group.places[k]);
+    }
+    return part_;
 }
 
 bool Fmu::take(Type type, const std::vector<fmi::Reference>& references, std::vector<double>& values) {
@@ -389,7 +420,8 @@ bool Fmu::slope(std::int64_t tick, const double*, double* dy) {
 
 double Fmu::due_time() const {
     if (pending_) return experiment_.t;  // now: not after any time
-    return exchange_ ? exchange_->next_event() : next_event_;
+    if (exchange_) return exchange_->next_event();
+    return clocks_.empty() ? next_event_ : std::min(next_event_, clocks_.due());
 }
 
 bool Fmu::due(std::int64_t& tick) {
@@ -451,6 +483,10 @@ bool Fmu::save(Saved& saved) {
     saved.pending = pending_;
     saved.in_events = in_events_;
     saved.stale = stale_;
+    saved.clocks = clocks_.state;
+    saved.closed_in = closed_in_;
+    saved.closed_out = closed_out_;
+    saved.last = last_;
     saved.ended = ended_;
     if (exchange_) exchange_->keep(saved.solution);
     saved.time = std::nan("");
@@ -531,6 +567,10 @@ bool Fmu::recall(Saved& saved) {
     in_events_ = saved.in_events;
     reacting_ = false;
     stale_ = saved.stale;
+    clocks_.state = saved.clocks;
+    closed_in_ = saved.closed_in;
+    closed_out_ = saved.closed_out;
+    last_ = saved.last;
     set_ended(saved.ended);
     forget();
     if (exchange_) exchange_->recall(saved.solution);

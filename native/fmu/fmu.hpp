@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/simulator.hpp"
+#include "fmu/clocks.hpp"
 #include "fmu/fmi.hpp"
 #include "fmu/library.hpp"
 #include "fmu/log.hpp"
@@ -59,6 +60,10 @@ struct Setup {
     std::vector<fmi::Reference> time;  // the independent variable, where there is one
     std::vector<fmi::Reference> texts_in, texts_out;
     std::vector<bool> binary_in, binary_out;
+    std::vector<ClockSetup> clocks;  // FMI 3
+    std::vector<std::vector<int>> clocked_in,
+        clocked_out;                                // per port: the clocks at whose ticks it has values
+    bool scheduled = false;                         // FMI 3: clocks activate parts of the model
     std::shared_ptr<const ExchangeSetup> exchange;  // model exchange: how hocket integrates it
 };
 
@@ -219,7 +224,8 @@ class Fmu : public Simulator {
     template <class T> bool unpack(const Group& group, const std::vector<T>& room, double* values);
     // A step under held inputs and its outputs, when every port is a real in one call each.
     bool plain() const {
-        return straight_in_ && straight_out_ && setup.outputs > 0 && rows_ == 1 && !exchange_;
+        return straight_in_ && straight_out_ && setup.outputs > 0 && rows_ == 1 && !exchange_ &&
+               setup.clocks.empty() && !setup.scheduled;
     }
 
     void integrate(int version);  // if it is for model exchange
@@ -255,6 +261,12 @@ class Fmu : public Simulator {
     // where it stands itself, at an event between two places of the clock; not a number: where its level does
     double own_ = std::numeric_limits<double>::quiet_NaN();
     Clock clock_;
+    Clocks clocks_;
+    std::vector<std::uint8_t> closed_in_,
+        closed_out_;            // per port: its clocks do not tick; empty: none has any
+    std::vector<double> last_;  // outputs as they were got last
+    Group part_;                // room
+    const Group& open_part(const Group& group, const std::vector<std::uint8_t>& closed);
     Failure failure_;
     std::string problem_, remedy_;
     bool spoke_ = false;  // the problem is a status that it returned
@@ -297,6 +309,9 @@ class Saved {
     std::vector<double> known;
     double next_event = never, own = std::numeric_limits<double>::quiet_NaN();
     bool ended = false, pending = false, in_events = false, stale = false;
+    std::vector<ClockState> clocks;
+    std::vector<std::uint8_t> closed_in, closed_out;
+    std::vector<double> last;
     std::vector<double> solution;                            // model exchange: where the integration stands
     double time = std::numeric_limits<double>::quiet_NaN();  // of the state: where the next step begins
     std::unique_ptr<TrialStep> trial;                        // where the rewind may be tried out

@@ -64,7 +64,16 @@ class Fmu3 final : public Fmu {
         lib.find(free_state_, "fmi3FreeFMUState");
         lib.find(set_binary_, "fmi3SetBinary");
         lib.find(get_binary_, "fmi3GetBinary");
-        if (setup.exchange) {
+        lib.find(set_clock_, "fmi3SetClock");
+        lib.find(get_clock_, "fmi3GetClock");
+        lib.find(get_interval_, "fmi3GetIntervalDecimal");
+        lib.find(get_interval_fraction_, "fmi3GetIntervalFraction");
+        lib.find(get_shift_, "fmi3GetShiftDecimal");
+        lib.find(get_shift_fraction_, "fmi3GetShiftFraction");
+        if (setup.scheduled) {
+            lib.need(instantiate_scheduled_, "fmi3InstantiateScheduledExecution");
+            lib.need(activate_, "fmi3ActivateModelPartition");
+        } else if (setup.exchange) {
             lib.need(instantiate_exchange_, "fmi3InstantiateModelExchange");
             integrate(3);
         } else {
@@ -130,6 +139,10 @@ class Fmu3 final : public Fmu {
             const auto& name = static_cast<Fmu3*>(self)->setup.name;
             log({name, status, category ? category : "", message ? message : ""});
         };
+        if (setup.scheduled)
+            return instantiate_scheduled_(
+                setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(), false, setup.logging, this,
+                logger, [](void*) {}, [] {}, [] {});
         if (setup.exchange)
             return instantiate_exchange_(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(),
                                          false, setup.logging, this, logger);
@@ -156,7 +169,11 @@ class Fmu3 final : public Fmu {
         const Experiment& run = experiment_;
         return call(enter_, run.tolerant, run.tolerance, run.t, run.stops, run.stop);
     }
-    bool leave_initialisation() override { return call(exit_) && (!setup.events || leave_events()); }
+    bool leave_initialisation() override {
+        if (!call(exit_)) return false;
+        if (!clocks_.empty()) return start_clocks();
+        return !setup.events || leave_events();
+    }
     void terminate() override { call(terminate_); }
     void forget() override { texts_.assign(texts_.size(), std::nullopt); }
 
@@ -179,19 +196,31 @@ class Fmu3 final : public Fmu {
         const bool here = in_events_, unsettled = pending_ || stale_;
         pending_ = in_events_ = false;
         owed_.reset();
+        clocks_.end_time();
+        if (setup.scheduled) return true;
         if (!here) return enter_events() && leave_events();
         return unsettled ? leave_events() : call(enter_steps_);
     }
-    bool react_now(double, const double* u, const std::uint8_t*, std::uint8_t*) override {
-        if (!in_events_ && !enter_events()) return false;
+    bool react_now(double t, const double* u, const std::uint8_t* present, std::uint8_t* shown) override {
+        if (!in_events_ && !setup.scheduled && !enter_events()) return false;
         in_events_ = true;
         owed_.reset();
-        return put_now(u);
+        if (clocks_.empty()) return put_now(u);
+        clocks_.activate(t, setup.grid, present);
+        open_ports();
+        if (setup.scheduled) return set_groups(u) && activate_parts(t, shown);
+        if (!set_active_clocks()) return false;
+        stale_ = true;  // what is clocked is present, the same value or not
+        return set_groups(u) && show_clocks(shown);
     }
     bool update_now(bool& again) override {
         bool terminates = false, nominals = false, states = false, defined = false;
         double next = 0.0;
         again = false;
+        if (setup.scheduled) {
+            pending_ = stale_ = false;
+            return tick();
+        }
         if (!call(update_, &again, &terminates, &nominals, &states, &defined, &next)) return false;
         pending_ = stale_ = false;
         if (terminates) {
@@ -200,6 +229,131 @@ class Fmu3 final : public Fmu {
         } else {
             next_event_ = defined ? next : never;
         }
+        return clocks_.empty() || tick();
+    }
+
+    // clocks
+
+    bool start_clocks() {
+        const bool ticks = std::any_of(clocks_.setup.begin(), clocks_.setup.end(),
+                                       [](const ClockSetup& each) { return each.is_input(); });
+        if (ticks && setup.grid == 0.0)
+            return wrong("it has clocks, and they tick at instants, which its level does not take",
+                         "leave out what makes it sampled, isolated, replayed or sub-stepped");
+        const auto count = [](std::size_t size) { return std::vector<std::uint8_t>(size, 0); };
+        closed_in_ = count(setup.clocked_in.size());
+        closed_out_ = count(setup.clocked_out.size());
+        activated_.assign(clocks_.setup.size(), 0);
+        for (std::size_t k = 0; k < clocks_.setup.size(); ++k)
+            if (clocks_.setup[k].told && !ask_shift(static_cast<int>(k))) return false;
+        clocks_.start(experiment_.t);
+        fresh_ = true;
+        for (std::size_t k = 0; k < clocks_.setup.size(); ++k)
+            if (clocks_.setup[k].told && !ask_interval(static_cast<int>(k))) return false;
+        if (setup.grid == 0.0) return !setup.events || leave_events();
+        std::vector<double> first(static_cast<std::size_t>(setup.outputs));
+        if (!get_groups(first.data())) return false;
+        open_ports();
+        in_events_ = pending_ = true;  // event mode directly follows initialisation
+        return true;
+    }
+    bool refuse_interval(int k) {
+        return wrong("the interval of its clock number " + std::to_string(k + 1) + " is " +
+                     written(told_.value()) + " s: that of a periodic clock must be above zero, none below");
+    }
+    bool ask_interval(int k) {
+        const ClockSetup& clock = clocks_.setup[k];
+        constexpr std::size_t one = 1;
+        Qualifier3 qualifier = changed;
+        if (clock.fractions && get_interval_fraction_) {
+            std::uint64_t counter = 0, resolution = 1;
+            if (!call(get_interval_fraction_, &clock.reference, one, &counter, &resolution, &qualifier))
+                return false;
+            if (resolution == 0) resolution = 1;
+            told_ = Ratio::reduce(counter, resolution);
+        } else {
+            double seconds = 0.0;
+            if (!call(get_interval_, &clock.reference, one, &seconds, &qualifier)) return false;
+            if (!std::isfinite(seconds)) seconds = -1.0;
+            told_ = Ratio::of(seconds);
+        }
+        if (qualifier != changed && !(clock.kind == ClockSetup::Kind::periodic && fresh_)) return true;
+        return clocks_.set_interval(k, told_) || refuse_interval(k);
+    }
+    bool ask_shift(int k) {
+        ClockSetup& clock = clocks_.setup[k];
+        constexpr std::size_t one = 1;
+        if (clock.kind != ClockSetup::Kind::periodic) return true;
+        if (clock.fractions && get_shift_fraction_) {
+            std::uint64_t counter = 0, resolution = 1;
+            if (!call(get_shift_fraction_, &clock.reference, one, &counter, &resolution)) return false;
+            clock.shift = Ratio::reduce(counter, resolution ? resolution : 1);
+        } else if (get_shift_) {
+            double seconds = 0.0;
+            if (!call(get_shift_, &clock.reference, one, &seconds)) return false;
+            clock.shift = Ratio::of(seconds);
+        }
+        return true;
+    }
+    // Clocked variables have values while a clock of theirs ticks.
+    void open_ports() {
+        const auto open = [&](const std::vector<std::vector<int>>& clocks,
+                              std::vector<std::uint8_t>& closed) {
+            for (std::size_t k = 0; k < clocks.size(); ++k)
+                closed[k] =
+                    !clocks[k].empty() && std::none_of(clocks[k].begin(), clocks[k].end(),
+                                                       [&](int c) { return clocks_.state[c].active; });
+        };
+        open(setup.clocked_in, closed_in_);
+        open(setup.clocked_out, closed_out_);
+    }
+    bool set_active_clocks() {
+        references_.clear();
+        for (int k : clocks_.order)
+            if (clocks_.state[k].active) references_.push_back(clocks_.setup[k].reference);
+        const std::vector<std::uint8_t> on(references_.size(), 1);
+        return references_.empty() || call(set_clock_, references_.data(), references_.size(),
+                                           reinterpret_cast<const bool*>(on.data()));
+    }
+    // Which outputs are present: clocks that the FMU ticks, and what is clocked by a clock that does.
+    bool show_clocks(std::uint8_t* shown) {
+        for (std::size_t k = 0; k < clocks_.setup.size(); ++k) {
+            const ClockSetup& clock = clocks_.setup[k];
+            if (clock.kind != ClockSetup::Kind::output) continue;
+            bool ticks = false;
+            constexpr std::size_t one = 1;
+            if (!call(get_clock_, &clock.reference, one, &ticks)) return false;
+            clocks_.state[k].active = clocks_.state[k].active || ticks;
+            if (clock.place >= 0) shown[clock.place] = clocks_.state[k].active;
+        }
+        open_ports();
+        for (std::size_t k = 0; k < setup.clocked_out.size(); ++k)
+            if (!setup.clocked_out[k].empty()) shown[k] = !closed_out_[k];
+        return true;
+    }
+    // Scheduled execution: one part of the model after the other, none interrupts another.
+    bool activate_parts(double t, std::uint8_t* shown) {
+        for (int k : clocks_.order) {
+            if (!clocks_.state[k].active || activated_[k]) continue;
+            activated_[k] = 1;
+            if (!call(activate_, clocks_.setup[k].reference, t) || !show_clocks(shown)) return false;
+        }
+        return show_clocks(shown);
+    }
+    // The ticks of an instant are over: what is next is known only now.
+    bool tick() {
+        const std::vector<ClockState> before = clocks_.state;
+        clocks_.end_instant();
+        activated_.assign(activated_.size(), 0);
+        open_ports();
+        for (std::size_t k = 0; k < clocks_.setup.size(); ++k) {
+            const ClockSetup& clock = clocks_.setup[k];
+            const bool wanted = (clock.kind == ClockSetup::Kind::changing && (before[k].active || fresh_)) ||
+                                clock.kind == ClockSetup::Kind::countdown ||
+                                (clock.kind == ClockSetup::Kind::periodic && clock.tunable);
+            if (wanted && !ask_interval(static_cast<int>(k))) return false;
+        }
+        fresh_ = false;
         return true;
     }
     // Inputs in event mode.
@@ -270,6 +424,7 @@ class Fmu3 final : public Fmu {
 
     // In one call, if nothing happens on the way; an event that it has told of is a place to stop at.
     Reach advance(double t, double h, const double* u, double* reached) override {
+        if (setup.scheduled) return Reach::whole;  // only clocks move it
         const double end = t + h, least = 1e-12 * std::max(std::fabs(end), h);
         const double margin = std::max(least, slack(t, h));  // an event so near is at the end
         double from = std::isnan(own_) ? t : own_;
@@ -437,6 +592,18 @@ class Fmu3 final : public Fmu {
     std::vector<int> intermediate_places_;
     std::vector<std::int32_t> orders_;
     std::vector<double> before_;
+    Function<InstantiateSe3> instantiate_scheduled_;
+    Function<ActivatePartition3> activate_;
+    Function<SetClock3> set_clock_;
+    Function<GetClock3> get_clock_;
+    Function<GetInterval3> get_interval_;
+    Function<GetIntervalFraction3> get_interval_fraction_;
+    Function<GetShift3> get_shift_;
+    Function<GetShiftFraction3> get_shift_fraction_;
+    std::vector<Reference> references_;
+    std::vector<std::uint8_t> activated_;
+    Ratio told_;
+    bool fresh_ = false;                             // nothing has ticked yet
     std::vector<std::optional<std::string>> texts_;  // that it has
     const double* u_ = nullptr;
     double began_ = 0.0;

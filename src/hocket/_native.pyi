@@ -738,6 +738,23 @@ class ExchangeSetup:
         atol: float,
     ) -> None: ...
 
+class ClockSetup:
+    """A clock of FMI 3; kinds: 0 triggered, 1 output, 2 periodic, 3 changing, 4 countdown."""
+
+    def __init__(
+        self,
+        *,
+        reference: int,
+        kind: int,
+        place: int,
+        priority: int,
+        told: bool,
+        tunable: bool,
+        fractions: bool,
+        interval: tuple[int, int],
+        shift: tuple[int, int],
+    ) -> None: ...
+
 class FmuSetup:
     """What the model description of an FMU says, as numbers."""
 
@@ -762,6 +779,10 @@ class FmuSetup:
         texts_in: Sequence[TextVariable],
         texts_out: Sequence[TextVariable],
         exchange: ExchangeSetup | None,
+        clocks: Sequence[ClockSetup] = ...,
+        clocked_in: Sequence[Sequence[int]] = ...,
+        clocked_out: Sequence[Sequence[int]] = ...,
+        scheduled: bool = ...,
     ) -> None: ...
     @property
     def name(self) -> str: ...

@@ -1,6 +1,7 @@
 """FMUs in the instants of their level: event mode of FMI 3, events of model exchange, both engines alike."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -161,3 +162,141 @@ def test_a_rollback_forgets_what_happened_at_an_instant(folder):
     assert seen[0] == seen[1] == seen[2]
     assert seen[0][0][1] == pytest.approx(-G * FIRST)
     assert seen[0][1][1] == pytest.approx(E * G * FIRST)
+
+
+# clocks
+
+
+class Trigger:
+    """Ticks a clock at given times."""
+
+    outputs = (hk.Port("tick", type="clock"),)
+
+    def __init__(self, times):
+        self.times = list(times)
+
+    def start(self, t):
+        self.left, self.now = list(self.times), t
+
+    def step(self, t, h, u):
+        return t + h
+
+    def output(self, t, u):
+        return [1.0]
+
+    def due(self):
+        return Fraction(self.left[0]) if self.left else None
+
+    def react(self, t, n, u, present):
+        self.now = t
+        return [bool(self.left) and self.left[0] <= t]
+
+    def commit(self):
+        if self.left and self.left[0] <= self.now:
+            del self.left[0]
+        return False
+
+    def save(self):
+        return list(self.left), self.now
+
+    def restore(self, state):
+        self.left, self.now = list(state[0]), state[1]
+
+
+@pytest.mark.parametrize("interface", ["co-simulation", "scheduled-execution"])
+def test_the_known_answer_of_three_clocks(folder, interface):
+    """Ticks 10, 4 and 1 at t = 0 ... 9 s; the output clock ticks with every fifth of them, at 2, 6 and 9 s."""
+    models = {
+        "f": hk.Fmu(build("ticks", 3, folder=folder), interface=interface),
+        "trigger": hk.Python(Trigger, times=[0, 1, 8, 9]),
+    }
+    run = run_both(models, {"f.b": "trigger.tick"}, "0.7 s", 9.1)
+    assert [run.final(f"f.{name}") for name in ("n_a", "n_b", "n_c", "total")] == [10, 4, 1, 15]
+    ticks = run["f.out"]
+    assert ticks.t[~np.isnan(ticks.values)].tolist() == [2.0, 6.0, 9.0]
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "stop", "counts"),
+    [
+        ({"intervalCounter": 1, "resolution": 3}, {"intervalCounter": 1, "resolution": 2}, 10, (31, 21, 11)),
+        ({"intervalDecimal": 0.1}, {"intervalDecimal": 0.3}, 30, (301, 101, 101)),
+        ({"intervalDecimal": 0.1, "shiftDecimal": 0.05}, {"intervalDecimal": 0.3}, 30, (300, 101, 0)),
+    ],
+)
+def test_periodic_clocks_coincide_as_their_fractions_do(folder, p, q, stop, counts):
+    ticks = {name: {"ticks": {"intervalVariability": "constant", **each}} for name, each in (("p", p), ("q", q))}
+    model = hk.Fmu(build("metronome", 3, folder=folder, file=f"{counts[0]}.fmu", variables=ticks))
+    run = run_both({"m": model}, {}, "1 s", stop)
+    assert tuple(run.final(f"m.{name}") for name in ("n_p", "n_q", "both")) == counts
+
+
+@pytest.mark.parametrize("kind", ["calculated", "tunable"])
+def test_an_interval_that_the_fmu_tells(folder, kind):
+    ticks = {"p": {"ticks": {"intervalVariability": kind}}}
+    model = hk.Fmu(build("metronome", 3, folder=folder, file=f"{kind}.fmu", variables=ticks), every=0.375)
+    run = run_both({"m": model}, {}, "1 s", 3)
+    assert run.final("m.n_p") == 9  # at 0, 0.375 ... 3
+
+
+def test_a_changing_interval_of_zero_is_another_instant_at_the_same_time(folder):
+    """1/2 s from the start, 0 from the first tick, 1/4 s from the second."""
+    run = run_both({"m": hk.Fmu(build("metronome", 3, folder=folder))}, {}, "1 s", 2)
+    t, n = run["m.n_r"].t, run["m.n_r"].values
+    rises = np.flatnonzero(np.diff(n)) + 1
+    assert t[rises].tolist() == [0.5, 0.5, 0.75]
+
+
+def test_what_is_clocked_is_sampled_and_held(folder):
+    """w = 2 u at the ticks of p, each 0.1 s, where u = t."""
+    models = {
+        "source": hk.Function(lambda t: t, outputs=["y"]),
+        "m": hk.Fmu(build("metronome", 3, folder=folder)),
+    }
+    run = run_both(models, {"m.u": "source.y"}, "0.25 s", 1)
+    t, w = run["m.w"].t, run["m.w"].values
+    last = np.append(np.diff(t) > 0.0, True)
+    assert w[last] == pytest.approx(np.floor(t[last] * 10 + 1e-9) / 10 * 2, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("interval", "message"),
+    [
+        ({"intervalDecimal": -0.1}, "the interval of the clock `p` is -1/10 s"),
+        ({"intervalDecimal": 0.0}, "the interval of the clock `p` is 0 s"),
+        ({"intervalDecimal": 0.1, "shiftDecimal": -1.0}, "the shift of the clock `p` is -1 s"),
+    ],
+)
+def test_intervals_that_are_not_above_zero_are_refused(tmp_path, interval, message):
+    ticks = {"p": {"ticks": {"intervalVariability": "constant", **interval}}}
+    with pytest.raises(hk.HocketError, match=message):
+        hk.Fmu(build("metronome", 3, folder=tmp_path, variables=ticks))
+
+
+def test_an_interval_that_the_fmu_tells_must_be_above_zero(tmp_path):
+    ticks = {"p": {"ticks": {"intervalVariability": "calculated"}}}
+    model = hk.Fmu(build("metronome", 3, folder=tmp_path, variables=ticks), every=-0.25)
+    with pytest.raises(hk.SimulatorError, match=r"the interval of its clock number 1 is -0.25 s"):
+        hk.run(hk.Composite(hk.Scenario({"m": model}), 1), stop=1)
+
+
+def test_an_input_with_two_clocks_is_refused(tmp_path):
+    path = build("metronome", 3, folder=tmp_path, variables={"u": {"clocks": ["p", "q"]}})
+    with pytest.raises(hk.ScenarioError, match="the input `u` has 2 clocks: `p`, `q`"):
+        hk.Fmu(path)
+
+
+def test_a_clock_without_a_source_is_refused(folder):
+    models = {"f": hk.Fmu(build("ticks", 3, folder=folder))}
+    with pytest.raises(hk.ScenarioError, match="nothing ticks the clock `f.b`"):
+        hk.run(hk.Composite(hk.Scenario(models), 1), stop=1)
+
+
+def test_clocks_do_not_tick_where_no_instants_are_taken(folder):
+    simulator = hk.Fmu(build("metronome", 3, folder=folder)).open()
+    simulator.start(0.0)
+    with pytest.raises(hk.SimulatorError, match="they tick at instants, which its level does not take"):
+        simulator.ready()
+    simulator.close()
+    with pytest.raises(hk.ScenarioError, match="an FMU with clocks cannot be isolated"):
+        hk.Fmu(build("metronome", 3, folder=folder), isolate=True)

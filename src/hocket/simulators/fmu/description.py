@@ -13,19 +13,23 @@ import math
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, ElementTree
 
 from hocket.errors import Fault, FileError, Place, ScenarioError
+from hocket.model.clock import seconds
 from hocket.simulators.fmu.description_rules import find_broken_rules, is_usable_factor
 from hocket.simulators.fmu.description_xml import read_essentials, repair_description
 from hocket.simulators.fmu.variables import (
     BASES,
     FLOATS,
+    PERIODIC,
     PORT_TYPES,
     VALUE_PARSERS,
+    ClockInterval,
     Description,
     FmuInterface,
     FmuVariable,
@@ -159,6 +163,7 @@ class _DescriptionReader:
         firsts = {v.name: v for v in reversed(found.modelVariables)}
         variables = tuple(self.variable(v) for v in found.modelVariables if firsts[v.name] is v)
         cs, me = self.interface(found.coSimulation), self.interface(found.modelExchange)
+        se = self.interface(found.scheduledExecution) if self.version == "3.0" else None
         if self.faults:
             raise FileError(self.faults[:12])
         states = self.states(me is not None)
@@ -175,6 +180,7 @@ class _DescriptionReader:
             variables=variables,
             cs=cs,
             me=me,
+            se=se,
             about=found.description or "",
             tool=found.generationTool or "",
             date=found.generationDateAndTime or "",
@@ -296,10 +302,37 @@ class _DescriptionReader:
             about=found.description or "",
             intermediate_update=element.get("intermediateUpdate") in ("true", "1"),
             clocks=tuple(clock.name for clock in found.clocks or ()),
+            ticks=self.ticks(found.name, element) if kind == "clock" else None,
             alias_of=None if found.alias is None else found.alias.name,
             relative=told.get("relativeQuantity") in ("true", "1", True),
             negated=self.version == "1.0" and element.get("alias") == "negatedAlias",
         )
+
+    def ticks(self, name: str, element: Element) -> ClockInterval:
+        """Return when a clock ticks; counters are parts of a second, as `resolution` says."""
+
+        def duration(role: str) -> Fraction | None:
+            decimal, counter = element.get(f"{role}Decimal"), element.get(f"{role}Counter")
+            text = decimal if counter is None else f"{counter}/{element.get('resolution', '1')}"
+            if text is None:
+                return None
+            try:
+                return seconds(text) if counter is None else Fraction(text)
+            except (ValueError, ZeroDivisionError):
+                self.faults.append(Fault(f"the {role} of the clock `{name}` is `{text}`", self.where))
+                return None
+
+        kind = element.get("intervalVariability", "triggered")
+        interval, shift = duration("interval"), duration("shift") or Fraction(0)
+        if interval is not None and (interval < 0 or (interval == 0 and kind in PERIODIC)):
+            what = f"the interval of the clock `{name}` is {interval} s"
+            self.faults.append(Fault(what, self.where, "a time above zero"))
+        if shift < 0:
+            what = f"the shift of the clock `{name}` is {shift} s"
+            self.faults.append(Fault(what, self.where, "a time that is not below zero"))
+        priority = self.value(name, "priority", element.get("priority", "0"), "integer") or 0
+        fractions = element.get("supportsFraction") in ("true", "1")
+        return ClockInterval(kind, interval, shift, priority, fractions)
 
     def declared_attributes(self, declared: Any) -> dict[str, Any]:
         """Return what a declared type says of all its variables; made once for each."""

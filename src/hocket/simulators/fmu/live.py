@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from hocket.model.protocols import Array
 from hocket.simulators.fmu.libraries import describe_unfit_binary, install_hint, missing_libraries
 from hocket.simulators.fmu.ports import VariableRanges, element_ranges, group_calls
 from hocket.simulators.fmu.values import Setting
-from hocket.simulators.fmu.variables import FLOATS, WHOLE, FmuVariable
+from hocket.simulators.fmu.variables import FLOATS, PERIODIC, WHOLE, FmuVariable
 from hocket.simulators.methods import TABLEAUX, Tableau
 
 if TYPE_CHECKING:
@@ -300,6 +301,7 @@ class FmuInstants(CoSimulation):
 
 
 def driver_setup(model: Fmu, name: str) -> _native.FmuSetup:
+    """Return what compiled code needs to know of an FMU."""
     description, used, faces = model.description, model.interface_used, model.port_layout
     followed = [
         place
@@ -329,7 +331,55 @@ def driver_setup(model: Fmu, name: str) -> _native.FmuSetup:
         texts_in=_encode_texts(faces.text_inputs),
         texts_out=_encode_texts(faces.text_outputs),
         exchange=exchange_setup(model) if model.exchange else None,
+        **clock_setup(model),
     )
+
+
+_CLOCK_KINDS = {"triggered": 0, **dict.fromkeys(PERIODIC, 2), "changing": 3, "countdown": 4}
+_OUTPUT_CLOCK = 1
+
+
+def clock_setup(model: Fmu) -> dict[str, Any]:
+    """Return what compiled code needs to know of clocks; nothing where there are none."""
+    description, faces = model.description, model.port_layout
+    if not model.ticks:
+        return {}
+    numbers = {variable.name: number for number, variable in enumerate(description.clocks)}
+    places = {v.name: len(model.inputs) - len(faces.triggers) + k for k, v in enumerate(faces.triggers)}
+    places |= {
+        v.name: len(model.outputs) - len(faces.clock_outputs) + k for k, v in enumerate(faces.clock_outputs)
+    }
+
+    def clocked(ranges: VariableRanges, count: int) -> list[list[int]]:
+        found: list[list[int]] = [[] for _ in range(count)]
+        for variable, ports in ranges:
+            for place in ports:
+                found[place] = [numbers[name] for name in variable.clocks if name in numbers]
+        return found
+
+    def encode(variable: FmuVariable) -> _native.ClockSetup:
+        ticks = variable.ticks
+        assert ticks is not None
+        interval = Fraction(1) if ticks.interval is None else ticks.interval
+        told = ticks.periodic and (ticks.interval is None or ticks.variability in ("calculated", "tunable"))
+        return _native.ClockSetup(
+            reference=variable.reference,
+            kind=_OUTPUT_CLOCK if variable.causality == "output" else _CLOCK_KINDS[ticks.variability],
+            place=places.get(variable.name, -1),
+            priority=ticks.priority,
+            told=told and variable.causality == "input",
+            tunable=ticks.variability == "tunable",
+            fractions=ticks.fractions,
+            interval=interval.as_integer_ratio(),
+            shift=ticks.shift.as_integer_ratio(),
+        )
+
+    return {
+        "clocks": [encode(variable) for variable in description.clocks],
+        "clocked_in": clocked(faces.input_ranges, len(model.inputs)),
+        "clocked_out": clocked(faces.output_ranges, len(model.outputs)),
+        "scheduled": model.scheduled,
+    }
 
 
 def _resources(model: Fmu) -> str:

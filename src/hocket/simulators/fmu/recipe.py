@@ -53,7 +53,7 @@ from hocket.simulators.methods import ORDERS
 from hocket.simulators.ode import METHODS
 from hocket.simulators.recipes import Recipe, positive_duration
 
-InterfaceName: TypeAlias = Literal["auto", "co-simulation", "model-exchange"]
+InterfaceName: TypeAlias = Literal["auto", "co-simulation", "model-exchange", "scheduled-execution"]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -222,18 +222,36 @@ class Fmu(Recipe):
     @property
     def exchange(self) -> bool:
         """Whether hocket integrates it: model exchange."""
-        alone = self.interface == "auto" and self.description.cs is None
+        here = self.description
+        alone = self.interface == "auto" and here.cs is None and here.me is not None
         return alone or self.interface == "model-exchange"
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether its clocks activate parts of it: scheduled execution."""
+        here = self.description
+        alone = self.interface == "auto" and here.cs is None and here.me is None
+        return alone or self.interface == "scheduled-execution"
+
+    @property
+    def ticks(self) -> bool:
+        """Whether it is run with its clocks: by scheduled execution, or co-simulation with event mode."""
+        if self.exchange or not self.description.clocks:
+            return False
+        return self.scheduled or self.interface_used.event_mode
 
     @property
     def interface_used(self) -> FmuInterface:
         """What the interface it is run by can do."""
-        return cast("FmuInterface", self.description.me if self.exchange else self.description.cs)
+        here = self.description
+        return cast("FmuInterface", here.me if self.exchange else here.se if self.scheduled else here.cs)
 
     @property
     def is_isolated(self) -> bool:
         if self.isolate is not None:
             return self.isolate
+        if self.ticks:
+            return False
         return self.interface_used.only_once or bool(_first_contact().recorded_end(self))
 
     @cached_property
@@ -288,7 +306,9 @@ class Fmu(Recipe):
     @property
     def interface_kind(self) -> str:
         """The interface it is run by, in words."""
-        return "model exchange" if self.exchange else "co-simulation"
+        return (
+            "model exchange" if self.exchange else "scheduled execution" if self.scheduled else "co-simulation"
+        )
 
     @cached_property
     def capabilities(self) -> Capabilities:
@@ -312,7 +332,7 @@ class Fmu(Recipe):
         sloping = reals and all(known[name].causality == "output" for name in self.observe)
         return Capabilities(
             rollback=rollback,
-            variable_step=used.variable_step,
+            variable_step=used.variable_step or self.scheduled,
             input_degree=None if self._takes_slopes(there) else 0,
             slopes=used.output_derivatives >= 1 and OUTPUT_SLOPES[major] in there and sloping,
             reevaluates=self.reevaluate,
@@ -335,7 +355,7 @@ class Fmu(Recipe):
         variables is taken for continuous; time events that it has are handled inside its steps.
         """
         if not self.exchange:
-            return self.interface_used.event_mode
+            return self.interface_used.event_mode or self.scheduled
         jumping = (v.variability == "discrete" for v in self.description.variables)
         return self.has_state_events or any(jumping)
 
@@ -359,7 +379,7 @@ class Fmu(Recipe):
     def make_contact(self) -> None:
         """Try the FMU in a process of its own, if it is new and nothing says whether to isolate it."""
         permit_code(self.file.name, str(self.file), announced=False)
-        if self.isolate is None and not self.interface_used.only_once:
+        if self.isolate is None and not self.interface_used.only_once and not self.scheduled:
             _first_contact().meet(self)
 
     def open(self) -> Simulator:
@@ -376,13 +396,24 @@ class Fmu(Recipe):
     def _refusals(self) -> Iterator[Fault]:
         """Yield why it cannot be run at all."""
         description, where = self.description, str(self.file)
-        kinds = {"co-simulation": description.cs, "model-exchange": description.me}
+        kinds = {
+            "co-simulation": description.cs,
+            "model-exchange": description.me,
+            "scheduled-execution": description.se,
+        }
         if self.interface != "auto" and kinds[self.interface] is None:
             there = " and ".join(kind for kind, found in kinds.items() if found is not None)
             raise ScenarioError(f"it has no interface for {self.interface}", where, there)
-        clocked = description.clocked_names
-        if clocked:
-            yield Fault(f"it has clocks, which hocket does not tick: {list_names(clocked, 8)}", where)
+        inputs = [clock.name for clock in description.clocks if clock.causality == "input"]
+        if inputs and self.exchange:
+            what = f"it has clocks, which hocket does not tick in model exchange: {list_names(inputs, 8)}"
+            hint = 'interface="co-simulation"' if description.cs is not None else ""
+            yield Fault(what, where, "co-simulation with event mode, or scheduled execution", hint)
+        elif inputs and not self.ticks:
+            what = f"it has clocks, and no event mode in which they tick: {list_names(inputs, 8)}"
+            yield Fault(what, where, "`hasEventMode`")
+        elif (inputs or self.scheduled) and self.isolate:
+            yield Fault("an FMU with clocks cannot be isolated: they tick at instants", where, "isolate=False")
 
     def _option_faults(self, **own: Any) -> Iterator[Fault]:
         """Yield what is wrong with options; `own` are those of the solver."""
