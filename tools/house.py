@@ -176,6 +176,65 @@ def lines(house: House) -> list[str]:
     return [line for path in house.modules.values() for line in path.read_text().splitlines()]
 
 
+def module_sizes(house: House) -> list[str]:
+    """Return how many lines each module has, the longest first."""
+    sizes = sorted(((len(path.read_text().splitlines()), name) for name, path in house.modules.items()))
+    return [f"{size} {name}" for size, name in reversed(sizes)]
+
+
+def long_modules(house: House) -> list[str]:
+    """Return the modules that have more lines than `MODULE`."""
+    return [each for each in module_sizes(house) if int(each.split()[0]) > MODULE]
+
+
+def long_functions(house: House) -> list[str]:
+    """Return the functions whose bodies have more lines than `FUNCTION`, docstrings aside."""
+    found = []
+    for module, tree in house.trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                first = node.body[1:2] if ast.get_docstring(node) else node.body[:1]
+                size = (node.end_lineno or 0) - first[0].lineno + 1 if first else 0
+                if size > FUNCTION:
+                    found.append(f"{size} {module}: {node.name}")
+    return found
+
+
+def repeated_blocks(house: House) -> list[str]:
+    """Return where at least `BLOCK` lines of code stand as they stand elsewhere; white space does not count.
+
+    Left out are imports, docstrings, comments, and lines of punctuation alone.
+    """
+    places: dict[tuple[str, ...], tuple[str, int]] = {}
+    found = []
+    for module, path in house.modules.items():
+        code = _code_lines(path.read_text(), house.trees[module])
+        fresh = True  # a longer run is one place
+        for number in range(len(code) - BLOCK + 1):
+            block = tuple(text for _, text in code[number : number + BLOCK])
+            other, line = places.setdefault(block, (module, code[number][0]))
+            repeats = (other, line) != (module, code[number][0])
+            if repeats and fresh:
+                found.append(f"{module}:{code[number][0]} as {other}:{line}")
+            fresh = not repeats
+    return found
+
+
+def _code_lines(text: str, tree: ast.Module) -> list[tuple[int, str]]:
+    """Return the numbered lines that count in a comparison."""
+    left_out: set[int] = set()
+    for node in ast.walk(tree):
+        words = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if words or isinstance(node, ast.Import | ast.ImportFrom):
+            left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))  # type: ignore[attr-defined]
+    stripped = ((number, line.strip()) for number, line in enumerate(text.splitlines(), 1))
+    return [
+        (number, line)
+        for number, line in stripped
+        if number not in left_out and not line.startswith("#") and re.search(r"\w", line)
+    ]
+
+
 def cycles(house: House) -> list[str]:
     """Return the modules that import themselves through others, lazy imports and TYPE_CHECKING included."""
     order: list[str] = []
@@ -254,7 +313,7 @@ def capability_strings(house: House) -> list[str]:
     """Return where `getattr` or `hasattr` asks an object for an attribute by a literal string."""
     found = []
     for module, tree in house.trees.items():
-        if module == "hocket.model.protocols":
+        if module in ("hocket.model.protocols", "hocket.model.simulator_protocols"):
             continue
         for node in ast.walk(tree):
             if (
@@ -359,18 +418,47 @@ def module_list(house: House) -> str:
     return "\n".join(lines).strip() + "\n"
 
 
+def mean(found: list[str]) -> int:
+    """Return the mean of the numbers that each begins with."""
+    return round(sum(int(each.split()[0]) for each in found) / len(found))
+
+
 @dataclass(frozen=True)
 class Measure:
-    """What is counted, and how many there may be."""
+    """What is counted, and how much there may be."""
 
     count: Callable[[House], list[str]]
-    at_most: int | None
+    at_most: int | None = None
+    at_least: int = 0
+    sum_up: Callable[[list[str]], int] = len
+
+    def holds(self, number: int) -> bool:
+        """Return whether the limits are kept."""
+        return self.at_least <= number and (self.at_most is None or number <= self.at_most)
+
+    def describe_limits(self) -> str:
+        """Return the limits in words."""
+        words = [f"at least {self.at_least:,}"] if self.at_least else []
+        words += [] if self.at_most is None else [f"at most {self.at_most:,}"]
+        return f" ({', '.join(words)})" if words else ""
+
+
+MODULE = 600
+"""Lines of a module that are too many."""
+FUNCTION = 80
+"""Lines of a function that are too many."""
+BLOCK = 8
+"""Lines of code that should not be written twice."""
 
 
 MEASURES = {
     "entries at the top": Measure(top_entries, 16),
-    "modules": Measure(modules, 260),
-    "lines of Python": Measure(lines, 50_000),
+    "lines of Python": Measure(lines),
+    "modules": Measure(modules),
+    "lines per module on average": Measure(module_sizes, 240, 180, mean),
+    "modules of more than 600 lines": Measure(long_modules, 0),
+    "functions of more than 80 lines": Measure(long_functions, 0),
+    "blocks of 8 lines written twice": Measure(repeated_blocks, 4),
     "modules in import cycles": Measure(cycles, 0),
     "modules imported by reading a scenario file": Measure(modules_for_a_file, 45),
     "duplicate basenames": Measure(duplicate_basenames, 15),
@@ -378,7 +466,7 @@ MEASURES = {
     "capabilities found by string": Measure(capability_strings, 0),
     "branches on the words of a message": Measure(branches_on_words, 0),
     "unresolved citations": Measure(unresolved_citations, 0),
-    "modules with one importer": Measure(single_importers, None),
+    "modules with one importer": Measure(single_importers),
 }
 
 
@@ -406,15 +494,14 @@ def main() -> int:
             if asked.list in title:
                 print(*measure.count(house), sep="\n")
         return 0
-    counts = {title: len(measure.count(house)) for title, measure in MEASURES.items()}
+    counts = {title: measure.sum_up(measure.count(house)) for title, measure in MEASURES.items()}
     if asked.json:
         print(json.dumps(counts, indent=2))
     else:
         for title, count in counts.items():
-            limit = MEASURES[title].at_most
-            print(f"{count:>8,}  {title}" + ("" if limit is None else f" (at most {limit:,})"))
-    limits = ((count, MEASURES[title].at_most) for title, count in counts.items())
-    return int(asked.check and any(limit is not None and count > limit for count, limit in limits))
+            print(f"{count:>8,}  {title}{MEASURES[title].describe_limits()}")
+    kept = all(MEASURES[title].holds(count) for title, count in counts.items())
+    return int(asked.check and not kept)
 
 
 if __name__ == "__main__":

@@ -357,6 +357,26 @@ def copy_tree(root: Path, folder: Path) -> None:
     for name in ("pyproject.toml", "README.md", "CMakeLists.txt", "CHANGELOG.md"):
         if (root / name).exists():
             shutil.copy(root / name, folder / name)
+    (folder / START).mkdir()
+    (folder / START / "sitecustomize.py").write_text(WITHOUT_REDIRECTION)
+
+
+START = "at_start"
+"""The folder of a copy with what Python executes first there."""
+WITHOUT_REDIRECTION = """import sys
+sys.meta_path[:] = [each for each in sys.meta_path if type(each).__name__ != "ScikitBuildRedirectingFinder"]
+"""
+"""An editable installation leads every import of hocket to the work tree, whatever stands in PYTHONPATH."""
+
+
+def check_imports(copied: Path) -> None:
+    """Raise an error if tests in a copy would import another hocket: then no mutant would ever be noticed."""
+    command = [sys.executable, "-c", "import hocket, hocket._native; print(hocket.__file__)"]
+    done = subprocess.run(
+        command, cwd=copied, env=environment(copied), capture_output=True, text=True, check=True
+    )
+    if not Path(done.stdout.strip()).is_relative_to(copied):
+        raise RuntimeError(f"tests in {copied} would import {done.stdout.strip()}: nothing would be tried")
 
 
 def native_module() -> Path:
@@ -370,7 +390,7 @@ def environment(copied: Path, **more: str) -> dict[str, str]:
     """Return the environment in which a copy of the tree is tried."""
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(str(copied / each) for each in ("src", "tests", "tools")),
+        "PYTHONPATH": os.pathsep.join(str(copied / each) for each in (START, "src", "tests", "tools")),
         "PYTHONUNBUFFERED": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "HOCKET_NO_BROWSER": "1",
@@ -601,6 +621,7 @@ def main() -> int:
             copy_tree(tree.root, folder)
             if not list((folder / "src" / "hocket").glob("_native*.so")):
                 shutil.copy(native_module(), folder / "src" / "hocket")
+            check_imports(folder)
             copies.put(folder)
         traces = Traces(tree, asked.results.with_suffix(".traces.json"))
 

@@ -397,8 +397,9 @@ void Level::settle_rows(const Snapshot* restorable, bool inside) {
     if (!restorable && state.under_way()) restorable = control_.restorable();
     if (restorable)
         recorder_.settle(restorable->rows);
-    else  // a row is replaced when outputs are evaluated again at its time
-        recorder_.settle_all(inside && !state.under_way() && !output_program_.empty());
+    else  // a row is replaced when outputs are evaluated again at its time, and at an event
+        recorder_.settle_all(state.under_way() ? instants.active()
+                                               : inside && (instants.active() || !output_program_.empty()));
     for (std::size_t number = 0; number < state.children.size(); ++number) {
         const Snapshot* inner = restorable ? &restorable->inner[number] : rollback_.restorable(number);
         state.slots[number].simulator->settle_rows(inner, inside || state.under_way());

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hocket.search.nest.nest import nest
     from hocket.search.tune.tune import tune
     from hocket.simulators.fmu.recipe import Fmu
-    from hocket.simulators.ode import Ode
+    from hocket.simulators.ode import Event, Ode
     from hocket.simulators.python import Python
     from hocket.simulators.sources import Csv, Function, Table
     from hocket.simulators.state_space import Gain, StateSpace, Sum
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = [  # noqa: RUF022 - in the order of the story
     # what is coupled
     "Scenario", "Connection", "Bond", "Port", "Capabilities",
-    "StateSpace", "Sum", "Gain", "Python", "Ode", "Fmu", "Table", "Csv", "Function",
+    "StateSpace", "Sum", "Gain", "Python", "Ode", "Event", "Fmu", "Table", "Csv", "Function",
     # how
     "Composite", "Experiment", "Jacobi", "GaussSeidel", "Iterate", "Multirate", "Asynchronous", "Adaptive",
     "Hold", "Polynomial", "Hermite", "Nepce", "BalanceCorrection",
@@ -81,7 +81,7 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
         "search.nest.nest": ("nest",),
         "search.tune.tune": ("tune",),
         "simulators.fmu.recipe": ("Fmu",),
-        "simulators.ode": ("Ode",),
+        "simulators.ode": ("Event", "Ode"),
         "simulators.python": ("Python",),
         "simulators.sources": ("Csv", "Function", "Table"),
         "simulators.state_space": ("Gain", "StateSpace", "Sum"),

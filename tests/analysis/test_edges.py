@@ -341,3 +341,15 @@ def test_a_sampled_device_adds_what_it_shows_and_what_it_sees():
     system = couple_devices(composite, devices_of(composite))[0].system
     assert system.states == ("plant.x1", "shown 0", "seen 0", "seen 1")
     assert system.x0.tolist() == [1.0, 5.5, 1.0, 3.0]
+
+
+def test_what_equations_determine_does_not_hide_others_that_start_elsewhere():
+    class Recorded(dict):
+        ports, info = ("a.y", "b.y"), {"determined": ["a.y"]}
+
+    def recorded(start):
+        t, values = np.array([0.0, 1.0]), np.array([start, 2.0])
+        return Recorded({port: Series(t, values, "", port) for port in Recorded.ports})
+
+    (said,) = changed_model_doubts(recorded(1.0), [recorded(3.0)])
+    assert said.startswith("`b.y` starts elsewhere")

@@ -78,6 +78,19 @@ def test_a_filter_is_identified():
     assert np.sort(np.linalg.eigvals(made.F)) == pytest.approx(np.sort(np.linalg.eigvals(A)), abs=1e-9)
 
 
+def test_what_is_identified_does_not_depend_on_the_size_of_pulses():
+    """Pulses are of the size of start values: 500 and, of an input that starts at zero, one."""
+
+    class Loud(Filter):
+        inputs = ("a = 500", "b = 0")
+
+    found = linearise(alone(hk.Python(Loud)))
+    assert found.leaves[0].fit < 1e-10  # rounding of values of 500
+    made = found.composite.scenario.models["it"]
+    assert made.D[0] == pytest.approx(D, abs=1e-9)
+    assert made.C @ made.G[0] == pytest.approx(C @ B, abs=1e-9)
+
+
 def test_the_stand_in_starts_where_the_original_does():
     """Its run under the start values of its inputs is that of the original."""
     composite = alone(hk.Python(Filter))

@@ -1,6 +1,7 @@
 """Predicted errors against the thesis, against runs of the engine, and against steps worked out by hand."""
 
 import json
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -8,11 +9,12 @@ import pytest
 from scipy.linalg import expm
 
 import hocket
-from hocket import Composite, Hermite, Hold, Jacobi, Nepce, Polynomial, Scenario, StateSpace
+from hocket import Composite, Hermite, Hold, Jacobi, Nepce, Ode, Polynomial, Scenario, StateSpace
 from hocket.analysis.consistency import relative_consistency
 from hocket.analysis.error_prediction import compare_orders, predicted_error, predicted_order
 from hocket.analysis.linear_models import IdentifiedModel
 from hocket.analysis.linear_reading import read_linear
+from hocket.analysis.linearisation import linearise
 from hocket.errors import ScenarioError
 from systems import THREE, random_linear, three_masses, two_masses
 
@@ -171,6 +173,25 @@ def test_the_order_is_measured_as_predicted(extrapolation, start, method, order)
     assert found.measured == pytest.approx(order, abs=0.12)
     assert "matches the expected order" in found.words
     assert predicted_order(composite) == (order, found.why)
+
+
+def decay(t, x, u):
+    return [-x[0]]
+
+
+@pytest.mark.parametrize("own", [Fraction(1, 10), Fraction(1, 40), Fraction(1, 50)], ids=str)
+def test_the_order_of_equations_with_fixed_steps_is_observed(own):
+    """Euler's method in steps h for x' = -x: x(n h) = (1 - h)^n, whatever the macro step is."""
+    level = Composite(Scenario({"it": Ode(decay, x0=[1.0], method="euler", step=own)}), "100 ms")
+    found = predicted_error(linearise(level).composite, 1)
+    errors = [
+        max(abs((1 - h) ** round(k / h) - math.exp(-k)) for k in np.arange(0, 1.001, 0.1 / part))
+        for part in (1, 2, 4)
+        for h in (float(own) / part,)
+    ]
+    assert found.worst.largest == pytest.approx(errors[0], rel=1e-9)
+    assert found.order.measured == pytest.approx(math.log2(errors[1] / errors[2]), abs=1e-6)
+    assert "matches the expected order 1" in found.order.words
 
 
 def test_the_order_says_why():

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize
 
-from hocket import Composite, GaussSeidel, Jacobi, Ode, Scenario, StateSpace
+from hocket import Composite, GaussSeidel, Iterate, Jacobi, Ode, Scenario, StateSpace
 from hocket.analysis.disturbance_transfer import Transfer, UncertainBlock, disturbance_model, peak
 from hocket.analysis.linear_reading import gather_state, read_linear
 from hocket.analysis.linearisation import linearise
 from hocket.analysis.stability import spectral_radius
 from hocket.analysis.stability_radius import (
     StabilityRadius,
+    _cover_circle,
     radius_per_simulator,
     stability_radius,
     structured_radius,
@@ -479,3 +480,31 @@ def test_a_balanced_change_destabilises():
 def test_many_disturbances_are_refused():
     with pytest.raises(ScenarioError, match=r"`pair\.second` steps 4 times per period"):
         radius_per_simulator(read_linear(three_masses(2, "0.1 s", "0.025 s")), most=4)
+
+
+@pytest.mark.parametrize(("nested", "said"), [(False, "the steps are"), (True, "the steps of `inner` are")])
+def test_a_fixed_number_of_iterations_has_no_radius(nested, said):
+    """Each iteration would be disturbed in another way; the level that iterates is named."""
+    first, second = (
+        StateSpace(A=[[-1.0]], B=[[1.0]], C=[[1.0]], x0=[1.0], inputs=["u"], outputs=["y"]) for _ in range(2)
+    )
+    scenario = Scenario({"a": first, "b": second}, {"a.u": "b.y", "b.u": "a.y"})
+    level = Composite(scenario, "0.1 s", Iterate(tolerance=None, at_most=3))
+    whole = Composite(Scenario({"inner": level}), "0.1 s") if nested else level
+    with pytest.raises(ScenarioError) as caught:
+        structured_radius(read_linear(whole), "inner.a" if nested else "a")
+    assert caught.value.faults[0].what.startswith(f"{said} made again a fixed number of times")
+
+
+@pytest.mark.parametrize("angle", [0.4, 1.0, 1.6, 2.2, 2.8])
+@pytest.mark.parametrize("share", [0.7, 0.85, 1.01])
+def test_a_certificate_covers_the_whole_circle(angle, share):
+    """One block: mu is the gain, and that of r times a rotation by a peaks at a, with 1 / (1 - r)."""
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    transfer, top = Transfer.resolvent(0.9 * turn), 10.0
+    assert transfer.gains(np.zeros(1))[0] < 0.7 * top  # the level is crossed elsewhere
+    scaling = identity_scaling([UncertainBlock("it", 2, 2, 1, 1.0)])
+    found = _cover_circle(transfer, share * top, scaling)
+    assert found is not None
+    assert found >= top
+    assert found <= 1.02 * top

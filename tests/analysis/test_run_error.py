@@ -46,6 +46,29 @@ def coupled(t):
 # Richardson
 
 
+def decay(t, x, u):
+    return [-x[0]]
+
+
+@pytest.mark.parametrize("own", ["20 ms", "25 ms", "100 ms", None])
+@pytest.mark.parametrize(("method", "order"), [("euler", 1), ("heun", 2)])
+def test_fixed_steps_of_equations_are_shortened_too(own, method, order):
+    """x' = -x alone in a level of 0.1 s: all of its error is that of its own steps."""
+    found = estimated(
+        hk.Composite(hk.Scenario({"it": hk.Ode(decay, x0=[1.0], method=method, step=own)}), "0.1 s"), 1
+    )
+    error = np.abs(found["it.x1"].run.values - np.exp(-found["it.x1"].run.t)).max()
+    assert found["it.x1"].largest == pytest.approx(error, rel=0.02)
+    assert found["it.x1"].order == pytest.approx(order, abs=0.1)
+    assert found.unseen == found.doubts == ()
+
+
+def test_solvers_that_choose_their_steps_are_not_covered():
+    adaptive = hk.Ode(decay, x0=[1.0], method="adaptive", step="25 ms")
+    found = estimated(hk.Composite(hk.Scenario({"it": adaptive}), "0.1 s"), 1)
+    assert found.unseen == ("what is integrated inside `it`: the steps there stay as they are",)
+
+
 @pytest.mark.parametrize("coupling", ["Seidel12", "Seidel21", "Control12", "Control21"])
 @pytest.mark.parametrize("h", [0.0625, 0.5, 2.0])
 def test_the_estimate_is_within_a_factor_of_two(coupling, h):

@@ -424,6 +424,27 @@ def test_a_jordan_block_spread_over_all_ports_is_found():
             assert found.stable is not coupled
 
 
+@pytest.mark.parametrize("weak", [1e-3, 1e-6, 1e-8])
+def test_a_weak_jordan_block_is_one(weak):
+    """The second circle is hardly driven: the k-th power has entries of weak k / 2, without bound."""
+    D = np.zeros((4, 4))
+    D[:2, :2] = D[2:, 2:] = [[0, 1], [-1, 0]]
+    D[2, 0] = weak
+    found = zero_stability(hierarchy(D, [1, 0, 1, 2, 3]))
+    assert not found.stable
+    assert found.semisimple is False
+    assert "defective eigenvalue" in found.reason
+
+
+def test_growth_below_the_margin_is_growth():
+    """Eigenvalues of modulus 1 + 5e-10: by e^34 in 2^36 steps."""
+    found = zero_stability(hierarchy([[0, 1], [-(1 + 1e-9), 0]], [1, 0, 1]))
+    assert found.rho == pytest.approx(1 + 5e-10, abs=1e-12)
+    assert not found.stable
+    assert found.semisimple
+    assert "spectral radius 1" in found.reason
+
+
 def test_slow_growth_is_growth():
     found = zero_stability(hierarchy([[0, 1], [-1.00001, 0]], [1, 0, 1]))
     assert found.rho == pytest.approx(1.00001**0.5, abs=1e-12)

@@ -24,7 +24,7 @@ from command_line import COMMAND, good, interrupted, invoked, refused, without_l
 from hocket.cli.terminal import format_significant, format_with_prefix
 from hocket.errors import InternalError, count
 from hocket.files.toml.codec import schema
-from systems import ENGINES
+from systems import ENGINES, ROOT
 
 VERBS = ("run", "plan", "show", "new", "export", "plot", "schema", "sweep", "probe")
 SIMULATORS = """\
@@ -679,3 +679,28 @@ def test_entries_of_matrices_can_be_set_and_swept(demo: Path) -> None:
     good("run", demo, "--folder", "three")
     ends = [hocket.open_run(path)["left.x"].values[-1] for path in ("one", "two/002", "three")]
     assert ends[0] == ends[1] == ends[2]
+
+
+def test_a_short_run_imports_what_it_uses_and_lets_idle_threads_sleep(tmp_path):
+    """Threads of OpenBLAS wait awake for tens of ms, unless told otherwise before NumPy is loaded."""
+    script = """
+import os, sys
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy":
+            print("before numpy", os.environ.get("OPENBLAS_THREAD_TIMEOUT"))
+sys.meta_path.insert(0, Watch())
+from hocket.cli import main
+try:
+    main()
+finally:
+    print(*sorted(sys.modules))
+"""
+    command = [sys.executable, "-c", script, "run", str(ROOT / "examples" / "two_masses.toml"), "--quiet"]
+    env = {name: value for name, value in os.environ.items() if name != "OPENBLAS_THREAD_TIMEOUT"}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    first, *_, modules = done.stdout.splitlines()
+    assert first == "before numpy 20"
+    lazy = {"hocket.simulators.fmu.recipe", "hocket.simulators.fmu.live", "rich.console", "pint", "pandas"}
+    assert not lazy & set(modules.split())
+    assert "hocket.execution.session" in modules.split()

@@ -108,3 +108,42 @@ def test_rounding_is_no_reason_to_doubt_a_constant():
     assert past(1e6, 1e6, 1e6 + 9e-7) == [1e6, 1e6]
     assert past(1e6, 1e6, 1e6 + 2e-6) == [1e6]
     assert past(-1e6, -1e6, -1e6 - 9e-7) == [-1e6, -1e6]
+
+
+@pytest.mark.parametrize("names", [("z", "a"), ("a", "z")])
+def test_an_input_has_its_start_value_until_what_drives_it_was_read(names):
+    """Of two that react to nothing, `a` is read first, whichever stands first in the scenario."""
+    seen = []
+
+    class Constant:
+        outputs = ("y",)
+
+        def start(self, t):
+            pass
+
+        def output(self, t):
+            return [3.0]
+
+        def step(self, t, h, u):
+            pass
+
+    class Listener:
+        inputs = ("u = 5",)
+        outputs = ("y",)
+        feedthrough = {}  # noqa: RUF012
+
+        def start(self, t):
+            seen.clear()
+
+        def output(self, t, u):
+            seen.append(float(u[0][0]))
+            return [1.0]
+
+        def step(self, t, h, u):
+            pass
+
+    source, target = names
+    models = {source: hk.Python(Constant), target: hk.Python(Listener)}
+    hk.run(hk.Composite(hk.Scenario(models, {f"{target}.u": f"{source}.y"}), "0.1 s"), "0.1 s")
+    assert seen[0] == (5.0 if target == "a" else 3.0)
+    assert seen[-1] == 3.0

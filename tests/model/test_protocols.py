@@ -8,7 +8,7 @@ from typing import Protocol
 import pytest
 
 import hocket as hk
-from hocket.model import composite, protocols
+from hocket.model import composite, protocols, simulator_protocols
 from systems import ROOT
 
 ALWAYS = {"Simulator", "Model", "Extrapolator", "Orchestrator"}
@@ -20,7 +20,7 @@ PARTS = {"Variable", "VariableTable"}
 def optional_protocols():
     return {
         name: each
-        for module in (protocols, composite)
+        for module in (simulator_protocols, protocols, composite)
         for name, each in vars(module).items()
         if isinstance(each, type) and Protocol in each.__bases__ and each.__module__ == module.__name__
         if name not in ALWAYS | PARTS
@@ -46,7 +46,17 @@ def test_the_page_and_the_modules_name_the_same_capabilities():
 @pytest.mark.parametrize("protocol", optional_protocols().values(), ids=lambda each: each.__name__)
 def test_every_protocol_has_its_contract(protocol):
     text = inspect.getdoc(protocol)
-    assert text.count(". ") + text.count(".\n") >= 1 or protocol.__module__ != protocols.__name__, text
+    assert text.count(". ") + text.count(".\n") >= 1 or protocol.__module__ == composite.__name__, text
+
+
+def test_one_module_hands_on_every_name():
+    names = {
+        name
+        for module in (simulator_protocols, protocols)
+        for name, each in vars(module).items()
+        if not name.startswith("_") and getattr(each, "__module__", "") == module.__name__
+    }
+    assert names - {"Asked"} | {"Array", "Value"} == set(protocols.__all__)
 
 
 def test_what_a_model_lacks_is_none():

@@ -8,8 +8,11 @@ from hocket import Adaptive, Composite, Python, Scenario, StateSpace
 from hocket.errors import ScenarioError
 from hocket.plan import (
     Admit,
+    Commit,
     Feed,
+    Instant,
     Next,
+    React,
     Read,
     Record,
     Repeat,
@@ -233,6 +236,15 @@ WRONG = [  # the kind, the level, the plan, where it is found, what is said
     ("no tolerance", RING, plan(Save(BOTH), Repeat((Restore(BOTH), *A, *B), -1.0, 5), Record()),
      "step 2: repeat until the values agree to -1, at most 5 times",
      "a Repeat until the values agree to -1.0"),
+    ("outside an instant", RING, plan(*A, *B, Record(), React("a")), "step 8: react a",
+     "`a` takes part in an instant, and there is none"),
+    ("react after commit", RING,
+     plan(*A, *B, Record(), Instant((React("b"), Commit(("b",)), React("a")), 9)), "step 8.3: react a",
+     "`a` reacts after others have committed: it is late by one instant"),
+    ("commit without react", RING, plan(*A, *B, Record(), Instant((React("b"), Commit(BOTH)), 9)),
+     "step 8.2: commit a, b", "`a` is committed and does not react before"),
+    ("not in an instant", RING, plan(*A, *B, Record(), Instant((React("b"), Step("a")), 9)),
+     "step 8.2: step a", "this cannot be done at an instant, in which no time passes"),
 ]  # fmt: skip
 ELSEWHERE = {
     "try without rollback",

@@ -279,7 +279,20 @@ class Spends(Lag):
         return self.x
 
 
+class NeverOver(Lag):
+    """Is due again and again."""
+
+    def due(self):
+        return 0.05
+
+    def react(self, t, n, u, present): ...
+
+    def commit(self):
+        return False
+
+
 LIARS = {
+    NeverOver: "events are announced, and are over once they are committed",
     WishesNothing: "prefers() returns a step above zero and changes nothing",
     WishesAndMoves: "prefers() returns a step above zero and changes nothing",
     Boundless: "energy() returns a finite number and changes nothing",

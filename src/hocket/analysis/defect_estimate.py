@@ -33,6 +33,7 @@ from hocket.model.experiment import Experiment
 from hocket.model.extrapolators import Hold, Polynomial
 from hocket.model.protocols import Array, method_of
 from hocket.model.units import conversion
+from hocket.planning.parameters import makes_fixed_steps
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 from hocket.simulators.ode import Ode
@@ -153,7 +154,7 @@ def _is_covered(model: Any) -> bool:
         plain: Any = model.model
         integrated = model.form == "inversion" and (method_of(plain) or "exact") == "exact"
         return isinstance(plain, StateSpace) and not integrated
-    return isinstance(model, (StateSpace, Table, Csv, Function))
+    return makes_fixed_steps(model) or isinstance(model, (Table, Csv, Function))
 
 
 def connection_gaps(run: Run, experiment: Experiment) -> tuple[list[InputDefect], list[str]]:

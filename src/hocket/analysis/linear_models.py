@@ -219,23 +219,36 @@ def _append_unit_input(u: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class IdentifiedModel(ModelStandIn):
-    """x' = F x + sum_k G[k] c_k + rate over one step h; y = C x + sum_k D[k] c_k + shift.
-
-    c_k are the coefficients of the inputs. The rows of C, D and shift are the outputs, and below them their
-    slopes where these were asked for.
-    """
+class StepResponse(ModelStandIn):
+    """What was identified in steps of one length h: a state and matrices, whose shapes each kind tells."""
 
     h: Fraction
     F: Array
     G: Array
-    """Shape (powers, states, inputs)."""
     C: Array
     D: Array
-    """Shape (powers, rows, inputs)."""
     x0: Array
     rate: Array
     shift: Array
+
+    def count_steps(self, h: float) -> int:
+        """Return how many of its steps a step of h seconds is; raises SimulatorError if they do not fit."""
+        length = float(self.h)
+        count = round(h / length)
+        if h != 0.0 and (count < 1 or abs(h - count * length) > 1e-9 * h):
+            what = f"it was identified for steps of {format_duration(self.h)}, and is stepped by {h:.9g} s"
+            raise SimulatorError(what, hint="`linearise` of the composite with the steps it shall have")
+        return count
+
+
+@dataclass(frozen=True, eq=False)
+class IdentifiedModel(StepResponse):
+    """x' = F x + sum_k G[k] c_k + rate over one step h; y = C x + sum_k D[k] c_k + shift.
+
+    c_k are the coefficients of the inputs. The rows of C, D and shift are the outputs, and below them their
+    slopes where these were asked for. G has the shape (powers, states, inputs), D (powers, rows, inputs).
+    """
+
     singular: Array = field(default_factory=lambda: np.zeros(0))
     """The singular values of the Hankel matrix: the order is where they fall."""
 
@@ -258,13 +271,8 @@ class IdentifiedSimulator(IgnoredTexts):
 
     def step(self, t: float, h: float, u: Array) -> float:
         """Advance by h, a whole number of steps as they were identified."""
-        if h == 0.0:
-            return t
-        model, count = self.model, round(h / self.length)
-        if count < 1 or abs(h - count * self.length) > 1e-9 * h:
-            what = f"it was identified for steps of {format_duration(model.h)}, and is stepped by {h:.9g} s"
-            raise SimulatorError(what, hint="`linearise` of the composite with the steps it shall have")
-        if np.any(u[len(model.G) :]):
+        model, count = self.model, self.model.count_steps(h)
+        if count and np.any(u[len(model.G) :]):
             what = f"it was identified for inputs of degree {len(model.G) - 1}, and gets degree {len(u) - 1}"
             raise SimulatorError(what, hint="`linearise` of the composite with its extrapolation")
         for number in range(count):
@@ -300,24 +308,14 @@ class IdentifiedSimulator(IgnoredTexts):
 
 
 @dataclass(frozen=True, eq=False)
-class PeriodicModel(ModelStandIn):
+class PeriodicModel(StepResponse):
     """What makes fixed steps inside, at times of its own: linear over a period of `phases` steps h.
 
     x' = F x + sum_i G[i] c_i + rate over a period, c_i the coefficients of the inputs in step i, and
-    y = C[j] x + sum_i D[j, i] c_i + shift[j], i up to j, before step j (theory, section 10).
+    y = C[j] x + sum_i D[j, i] c_i + shift[j], i up to j, before step j (theory, section 10). G has the shape
+    (phases, powers, states, inputs), C (phases, outputs, states), D (phases, phases, powers, outputs,
+    inputs).
     """
-
-    h: Fraction
-    F: Array
-    G: Array
-    """Shape (phases, powers, states, inputs)."""
-    C: Array
-    """Shape (phases, outputs, states)."""
-    D: Array
-    """Shape (phases, phases, powers, outputs, inputs)."""
-    x0: Array
-    rate: Array
-    shift: Array
 
     @property
     def phases(self) -> int:
@@ -350,12 +348,7 @@ class PeriodicSimulator(IgnoredTexts):
 
     def step(self, t: float, h: float, u: Array) -> float:
         """Advance by h, a whole number of steps as they were identified."""
-        if h == 0.0:
-            return t
-        model, count = self.model, round(h / self.length)
-        if count < 1 or abs(h - count * self.length) > 1e-9 * h:
-            what = f"it was identified for steps of {format_duration(model.h)}, and is stepped by {h:.9g} s"
-            raise SimulatorError(what, hint="`linearise` of the composite with the steps it shall have")
+        model, count = self.model, self.model.count_steps(h)
         for number in range(count):
             self.z = self.z.copy()
             past = self._past()

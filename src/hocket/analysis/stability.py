@@ -344,7 +344,7 @@ def stability(what: Reading | Composite, modes: int = 6) -> Stability:
         Mode(complex(values[place]), period, participation_factors(cells, right[:, place], left[:, place]))
         for place in kept
     ]
-    stable = rho < 1.0 - MARGIN or (rho <= 1.0 + EDGE and not powers_grow(reading.core))
+    stable = are_powers_bounded(reading.core, rho)
     every = tuple(complex(value) for value in values[order])
     feedback = None if stable and rho < 1.0 - MARGIN else _feedback_radius(reading)
     levels = tuple(_radius_per_level(reading))
@@ -409,6 +409,14 @@ def spectrum(Phi: Array, wanted: int, vectors: bool = True) -> tuple[Any, Any, A
         return found[0], found[2], found[1]
     nearest = [int(np.argmin(np.abs(others.conj() - value))) for value in values]
     return values, right, left[:, nearest].conj()
+
+
+def are_powers_bounded(Phi: Array, rho: float) -> bool:
+    """Return whether the powers of a matrix with this spectral radius stay bounded: the rule of stability.
+
+    Near one the powers themselves decide, not eigenvalues: rounding moves those that are double.
+    """
+    return rho < 1.0 - MARGIN or (rho <= 1.0 + EDGE and not powers_grow(Phi))
 
 
 def powers_grow(Phi: Array) -> bool:

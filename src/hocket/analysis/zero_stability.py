@@ -20,7 +20,7 @@ import numpy as np
 from hocket.analysis.linear_models import IdentifiedModel, Tangent, named_leaves
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.measure import Measure, Outcome, Rows
-from hocket.analysis.stability import MARGIN, spectrum
+from hocket.analysis.stability import MARGIN, are_powers_bounded, spectrum
 from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import OWN
 from hocket.errors import ConvergenceError, Fault, InternalError, ScenarioError
@@ -337,14 +337,16 @@ def zero_stability(composite: Composite) -> ZeroStability:
     rho, worst = radius_and_group(reading.core)
     cells = [reading.cells[reading.live[place]] for place in worst]
     deciding = {port for cell in cells for port in part.behind.get(f"{cell.owner}.{cell.name}", ())}
+    stable = are_powers_bounded(reading.core, rho)
     # rounding moves a double eigenvalue with one eigenvector by the root of its size
-    on_circle = is_semisimple(reading.core) if -MARGIN <= rho - 1.0 <= math.sqrt(MARGIN) else None
+    near = -MARGIN <= rho - 1.0 <= math.sqrt(MARGIN)
+    grows_alone = rho > 1.0 + ROUNDING and is_semisimple(reading.core)
     uncertified = _why_uncertified(design)
     found = ZeroStability(
-        stable=rho < 1.0 - MARGIN or (rho <= 1.0 + MARGIN and bool(on_circle)),
+        stable=stable,
         reason="",
         rho=rho,
-        semisimple=on_circle,
+        semisimple=(stable or grows_alone) if near else None,
         levels=levels,
         flat=flat,
         norm_certifies=None if uncertified else flat.norm <= 1.0 + ROUNDING,
@@ -371,7 +373,10 @@ def at_rest(composite: Composite) -> Composite:
 
 
 def is_semisimple(Phi: Array) -> bool:
-    """Return whether the eigenvalues on the unit circle have as many eigenvectors as they count."""
+    """Return whether the eigenvalues on the unit circle have as many eigenvectors as they count.
+
+    It names why powers grow; whether they do is not decided here.
+    """
     from scipy.linalg import eigvals, svdvals
 
     values = eigvals(Phi)

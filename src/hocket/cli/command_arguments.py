@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import hocket
-from hocket.cli.options import Changes, InterfaceChoice
+from hocket.cli.options import Changes, FmuChoices
 from hocket.errors import Fault, Place, ScenarioError, collect_faults, raise_faults, suggest_nearest
 from hocket.files.toml.registered_kinds import EXTRAPOLATIONS, ORCHESTRATORS, KindFamily
 from hocket.files.toml.syntax import FilePlace, Source, TomlFindings
@@ -188,21 +188,16 @@ def read_experiment(
     return replace(experiment, composite=composite)
 
 
-def fmu_options(
-    interface: InterfaceChoice | None,
-    isolate: bool | None,
-    time_limit: str | None,
-    no_stop_time: bool,
-    log: bool,
-) -> dict[str, dict[str, Any]]:
+def fmu_options(typed: FmuChoices) -> dict[str, dict[str, Any]]:
     """Return the options of FMUs that were typed, and what they mean to an `Fmu`."""
-    limit = None if time_limit is None else positive_duration(time_limit, "--time-limit")
+    isolate = typed.isolate
+    limit = None if typed.time_limit is None else positive_duration(typed.time_limit, "--time-limit")
     meant: dict[str, dict[str, Any] | None] = {
-        "--interface": {"interface": interface.value} if interface else None,
+        "--interface": {"interface": typed.interface.value} if typed.interface else None,
         "--isolate" if isolate else "--no-isolate": None if isolate is None else {"isolate": isolate},
-        "--no-stop-time": {"stop_time": False} if no_stop_time else None,
+        "--no-stop-time": {"stop_time": False} if typed.no_stop_time else None,
         "--time-limit": None if limit is None else {"isolate": True, "time_limit": limit},
-        "--log": {"logging": True} if log else None,
+        "--log": {"logging": True} if typed.log else None,
     }
     return {option: meaning for option, meaning in meant.items() if meaning}
 

@@ -128,6 +128,21 @@ class Changes:
 
 NO_CHANGES = Changes()
 
+
+@dataclass(frozen=True)
+class FmuChoices:
+    """What was typed about FMUs; every verb that runs them takes all of it, one option for each field."""
+
+    observe: Observe = None
+    interface: Interfaces = None
+    isolate: Isolate = None
+    time_limit: TimeLimit = None
+    no_stop_time: NoStopTime = False
+    log: Log = False
+
+
+NO_FMU_CHOICES = FmuChoices()
+
 IN_FOLDER = Path(".")
 """What `--plot` alone means: a picture in the folder of the run."""
 

@@ -62,12 +62,7 @@ def run(
     quiet: Annotated[bool, flag("--quiet", "Print the folder of the run only.")] = False,
     plot: Annotated[Path | None, option("[PNG]", "Then draw it; alone: in the folder of the run.")] = None,
     csv: options.Csv = None,
-    observe: options.Observe = None,
-    interface: options.Interfaces = None,
-    isolate: options.Isolate = None,
-    time_limit: options.TimeLimit = None,
-    no_stop_time: options.NoStopTime = False,
-    log: options.Log = False,
+    fmus: options.FmuChoices = options.NO_FMU_CHOICES,
 ) -> None:
     """Run a scenario, or FMUs, and keep what was computed; options win over the file.
 
@@ -82,14 +77,13 @@ def run(
         hocket run ball.fmu --set e=0.8 --observe resting --plot
         hocket run a.fmu b.fmu --connect b.u=a.y --connect a.u=b.y
     """
-    fmus = fmu_options(interface, isolate, time_limit, no_stop_time, log)
-    experiment = read_for_run("run", files, changes, observe or (), fmus, stop, ledger)
+    experiment = read_for_run("run", files, changes, fmus.observe or (), fmu_options(fmus), stop, ledger)
     check_outputs(plot=Path("plot.png") if plot == options.IN_FOLDER else plot, others=[csv])
     typed = {"start": start, "stop": stop, "every": every, "record": record}
     with (
         run_folder(folder, folder_stem(files, experiment), overwrite) as place,
         locate_faults(files, [name for name, value in typed.items() if value]),
-        relay_fmu_logs(log),
+        relay_fmu_logs(fmus.log),
         run_progress(experiment, quiet, start) as progress,
     ):
         parameters = parse_assignments(experiment, changes.assign or ())

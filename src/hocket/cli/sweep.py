@@ -68,12 +68,7 @@ def sweep(
     ] = False,
     quiet: Annotated[bool, flag("--quiet", "Print the folder of the runs only.")] = False,
     csv: Annotated[Path | None, option("FILE", "Write the table, all of it.")] = None,
-    observe: options.Observe = None,
-    interface: options.Interfaces = None,
-    isolate: options.Isolate = None,
-    time_limit: options.TimeLimit = None,
-    no_stop_time: options.NoStopTime = False,
-    log: options.Log = False,
+    fmus: options.FmuChoices = options.NO_FMU_CHOICES,
 ) -> None:
     """Run with every combination of parameters, in parallel, and print the final values.
 
@@ -83,8 +78,7 @@ def sweep(
         hocket sweep ball.fmu --vary e=0.5,0.7,0.9 --vary h0=1:2:11
         hocket sweep car.ssp --vary spring.k=1e4:4e4:16 --csv k.csv
     """
-    fmus = fmu_options(interface, isolate, time_limit, no_stop_time, log)
-    experiment = read_for_run("sweep", files, changes, observe or (), fmus, stop, ledger)
+    experiment = read_for_run("sweep", files, changes, fmus.observe or (), fmu_options(fmus), stop, ledger)
     fixed = parse_assignments(experiment, changes.assign or ())
     varied = _parameter_combinations(experiment, vary)
     check_outputs(others=[csv])
@@ -92,7 +86,7 @@ def sweep(
     with (
         run_folder(folder, f"{folder_stem(files, experiment)}-sweep", overwrite) as place,
         locate_faults(files, [name for name, value in typed.items() if value]),
-        relay_fmu_logs(log) as said,
+        relay_fmu_logs(fmus.log) as said,
         count_progress(experiment.name, "runs", quiet, len(varied)) as progress,
     ):
         results = hocket.sweep(

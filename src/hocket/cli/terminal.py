@@ -154,7 +154,7 @@ class _LogPrinter(logging.Handler):
 @contextmanager
 def relay_fmu_logs(everything: bool) -> Iterator[list[str]]:
     """Print what FMUs say, while a verb is at work; to the list it adds what it tells about errors itself."""
-    from hocket.simulators.fmu.live import LOGGER, deliver
+    from hocket.simulators.fmu.log_messages import LOGGER, deliver
 
     ear, level = _LogPrinter(everything), LOGGER.level
     said: list[str] = []

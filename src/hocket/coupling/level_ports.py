@@ -56,7 +56,14 @@ def _with_ports(
             if not source and path in driven:
                 continue  # already driven inside: the check says so
             ends[source].append(
-                Port(path, port.unit, None if source else port.start, type=port.type, held=port.held)
+                Port(
+                    path,
+                    port.unit,
+                    None if source else port.start,
+                    type=port.type,
+                    held=port.held,
+                    event=port.event,
+                )
             )
             made.append(Connection(path, path))
     return scenario.with_changes(

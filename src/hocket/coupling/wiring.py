@@ -38,6 +38,7 @@ A = {
     "enumeration": "an enumeration",
     "string": "a string",
     "binary": "a binary",
+    "clock": "a clock",
 }
 _FITS = {("boolean", "integer"), ("enumeration", "integer")}
 
@@ -334,6 +335,16 @@ class _Names:
             expected = f"`{connection.source}` and `{connection.target}` in units that convert"
             raise ScenarioError(str(error), where, expected) from None
         gain, offset = connection.gain * gain, connection.gain * offset + connection.offset
+        if output.event != entry.event:
+            event, other = (output, entry) if output.event else (entry, output)
+            what = f"`{connection.source}` cannot drive `{connection.target}`: `{event.name}` is an event"
+            hint = (
+                "a simulator between that holds the last value"
+                if output.event
+                else "a sampler between, or a `Crossing`"
+            )
+            expected = f"two events, or two values: `{other.name}` always has one"
+            raise ScenarioError(what, where, expected, hint)
         gone = describe_loss(output.type, entry.type, gain, offset)
         if gone:
             alone = source[0] != OWN and output.type == "real" and not self.ends(source[0])[False]

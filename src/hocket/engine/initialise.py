@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hocket.coupling.feedthrough import Feedthrough, Round
-from hocket.coupling.wiring import CONSTANT, OWN
+from hocket.coupling.wiring import CONSTANT, OWN, Wiring
 from hocket.engine.algebraic_loops import fixed_point
 from hocket.engine.message_counter import level_post
 from hocket.engine.reference.level import Level
@@ -260,112 +260,134 @@ def consistent_outputs(
     post: Post | None = None,
 ) -> list[Array]:
     """Return the outputs y of all leaves with y = g(x0, L y); loops are solved."""
-    wiring = leaves.wiring
-    by_name = sorted(range(len(simulators)), key=wiring.names.__getitem__)
-    y = [np.zeros(len(model.outputs)) for model in wiring.models]
-    known: set[int] = set()
+    start = _ConsistentStart(leaves.wiring, simulators, t, starts, post)
+    start.settle()
+    for name, model, outputs in zip(start.wiring.names, start.wiring.models, start.y, strict=True):
+        for port, value in enumerate(outputs):
+            if not np.isfinite(value):
+                raise not_finite(name, model, port, float(value), t)
+    return start.y
 
-    def inputs_of(leaf: int) -> Array:
-        u = np.zeros((1, len(wiring.models[leaf].inputs)))
-        for index, (port, drive) in enumerate(
-            zip(wiring.models[leaf].inputs, wiring.drives[leaf], strict=True)
-        ):
-            if drive is None or (drive.child >= 0 and drive.child not in known and port.start is not None):
+
+class _ConsistentStart:
+    """The outputs of all leaves at the start, evaluated until they agree."""
+
+    def __init__(
+        self,
+        wiring: Wiring,
+        simulators: list[Simulator],
+        t: float,
+        starts: tuple[float, ...],
+        post: Post | None,
+    ) -> None:
+        self.wiring, self.simulators, self.t, self.starts, self.post = wiring, simulators, t, starts, post
+        self.graph = Feedthrough(wiring, at_start=True)
+        self.rounds = self.graph.rounds()
+        self.by_name = sorted(range(len(simulators)), key=wiring.names.__getitem__)
+        self.y = [np.zeros(len(model.outputs)) for model in wiring.models]
+        self.known: set[int] = set()
+        """The leaves that were read."""
+
+    def settle(self) -> None:
+        """Evaluate all outputs until nothing changes any more, and end the initialisations there."""
+        once = [model.capabilities.initial_inputs == "once" for model in self.wiring.models]
+        for leaf in sorted(self.graph.first_reads, key=lambda leaf: (once[leaf], self.wiring.names[leaf])):
+            self._read(leaf)
+        self._evaluate()
+        waiting = [
+            (leaf, each)
+            for leaf, each in ((leaf, self.simulators[leaf]) for leaf in self.by_name)
+            if provides(each, InitialisationSimulator)
+        ]
+        for _ in range(SETTLING):
+            unsettled = self._update_states()
+            if unsettled:
+                self._evaluate()
+                continue
+            if not waiting:
+                return
+            for leaf, simulator in waiting:  # all agree: initialisation is left together
+                with blame(self.wiring.names[leaf], "start", self.t):
+                    simulator.ready()
+            waiting = []
+        raise ConvergenceError(
+            f"the start does not settle: {', '.join(f'`{name}`' for name in unsettled[:4])} goes on changing",
+            where=f"initialisation at t = {self.t!r} s",
+            hint="these outputs have direct feedthrough that the FMU does not declare: declare it there",
+        )
+
+    def _inputs(self, leaf: int) -> Array:
+        inputs = self.wiring.models[leaf].inputs
+        u = np.zeros((1, len(inputs)))
+        for index, (port, drive) in enumerate(zip(inputs, self.wiring.drives[leaf], strict=True)):
+            unread = drive is not None and drive.child >= 0 and drive.child not in self.known
+            if drive is None or (unread and port.start is not None):
                 u[0, index] = port.start or 0.0
             elif drive.child == CONSTANT:
                 u[0, index] = drive.offset
             else:
-                value = starts[drive.port] if drive.child == OWN else y[drive.child][drive.port]
-                u[0, index] = (
-                    value if drive.gain == 1.0 and drive.offset == 0.0 else drive.gain * value + drive.offset
-                )
+                value = self.starts[drive.port] if drive.child == OWN else self.y[drive.child][drive.port]
+                plain = drive.gain == 1.0 and drive.offset == 0.0
+                u[0, index] = value if plain else drive.gain * value + drive.offset
         return u
 
-    def read_leaf(leaf: int, u: Array | None = None) -> None:
-        u = inputs_of(leaf) if u is None else u
-        if post is not None:
-            post.read(leaf)
-        known.add(leaf)
-        with blame(wiring.names[leaf], "output", t):
-            y[leaf] = output_array(simulators[leaf].output(t, u), len(wiring.models[leaf].outputs))
+    def _read(self, leaf: int, u: Array | None = None) -> None:
+        u = self._inputs(leaf) if u is None else u
+        if self.post is not None:
+            self.post.read(leaf)
+        self.known.add(leaf)
+        with blame(self.wiring.names[leaf], "output", self.t):
+            found = self.simulators[leaf].output(self.t, u)
+            self.y[leaf] = output_array(found, len(self.wiring.models[leaf].outputs))
 
-    graph = Feedthrough(wiring, at_start=True)
-    rounds = graph.rounds()
-    once = [model.capabilities.initial_inputs == "once" for model in wiring.models]
-    for leaf in sorted(graph.first_reads, key=lambda leaf: (once[leaf], wiring.names[leaf])):
-        read_leaf(leaf)
-
-    def evaluate() -> None:
-        for turn in rounds:
-            if not turn.loop:
-                if post is not None:
-                    post.feed_all(turn.children)
-                fed = [inputs_of(leaf) for leaf in turn.children]  # all before any is read
-                for leaf, u in zip(turn.children, fed, strict=True):
-                    read_leaf(leaf, u)
+    def _evaluate(self) -> None:
+        for turn in self.rounds:
+            if turn.loop:
+                self._solve_loop(turn)
                 continue
+            if self.post is not None:
+                self.post.feed_all(turn.children)
+            fed = [self._inputs(leaf) for leaf in turn.children]  # all before any is read
+            for leaf, u in zip(turn.children, fed, strict=True):
+                self._read(leaf, u)
 
-            def evaluate_loop(values: list[float], turn: Round = turn) -> list[float]:
-                for (leaf, port), value in zip(turn.loop, values, strict=True):
-                    y[leaf][port] = value
-                found = {}
-                for leaf in turn.children:
-                    before = y[leaf]
-                    read_leaf(leaf)
-                    found[leaf], y[leaf] = y[leaf], before
-                return [float(found[leaf][port]) for leaf, port in turn.loop]
+    def _solve_loop(self, turn: Round) -> None:
+        y = self.y
 
-            guess = [float(y[leaf][port]) for leaf, port in turn.loop]
-            solution = fixed_point(evaluate_loop, guess, [graph.name(node) for node in turn.loop], t)
-            evaluate_loop(solution)
-            if post is not None:
-                post.solve(turn.children, turn.loop)
+        def evaluate(values: list[float]) -> list[float]:
+            for (leaf, port), value in zip(turn.loop, values, strict=True):
+                y[leaf][port] = value
+            found = {}
+            for leaf in turn.children:
+                before = y[leaf]
+                self._read(leaf)
+                found[leaf], y[leaf] = y[leaf], before
+            return [float(found[leaf][port]) for leaf, port in turn.loop]
 
-    def update_states() -> list[str]:
+        guess = [float(y[leaf][port]) for leaf, port in turn.loop]
+        names = [self.graph.name(node) for node in turn.loop]
+        evaluate(fixed_point(evaluate, guess, names, self.t))
+        if self.post is not None:
+            self.post.solve(turn.children, turn.loop)
+
+    def _update_states(self) -> list[str]:
         """Give the final inputs to those whose initial state may depend on them; name what that changes.
 
         Only what drives others counts: what is merely observed must not change how often all are evaluated.
         """
         names = []
-        for leaf in by_name:
-            if leaf in known and not (wiring.models[leaf].inputs and settles_at_start(simulators[leaf])):
+        for leaf in self.by_name:
+            settles = self.wiring.models[leaf].inputs and settles_at_start(self.simulators[leaf])
+            if leaf in self.known and not settles:
                 continue
-            before, driving = y[leaf], graph.driving_outputs[leaf]
-            read_leaf(leaf)
-            apart = np.abs(y[leaf] - before) > SETTLED * np.maximum(1.0, np.abs(before))
+            before, driving = self.y[leaf], self.graph.driving_outputs[leaf]
+            self._read(leaf)
+            now = self.y[leaf]
+            apart = np.abs(now - before) > SETTLED * np.maximum(1.0, np.abs(before))
             if not apart[driving].any():
-                y[leaf][driving] = before[driving]
-            names += [graph.name((leaf, port)) for port in driving if apart[port]]
+                now[driving] = before[driving]
+            names += [self.graph.name((leaf, port)) for port in driving if apart[port]]
         return names
-
-    evaluate()
-    waiting = [
-        (leaf, each)
-        for leaf, each in ((leaf, simulators[leaf]) for leaf in by_name)
-        if provides(each, InitialisationSimulator)
-    ]
-    for _ in range(SETTLING):
-        unsettled = update_states()
-        if unsettled:
-            evaluate()
-            continue
-        if not waiting:
-            break
-        for leaf, simulator in waiting:  # all agree: initialisation is left together
-            with blame(wiring.names[leaf], "start", t):
-                simulator.ready()
-        waiting = []
-    else:
-        raise ConvergenceError(
-            f"the start does not settle: {', '.join(f'`{name}`' for name in unsettled[:4])} goes on changing",
-            where=f"initialisation at t = {t!r} s",
-            hint="these outputs have direct feedthrough that the FMU does not declare: declare it there",
-        )
-    for name, model, outputs in zip(wiring.names, wiring.models, y, strict=True):
-        for port, value in enumerate(outputs):
-            if not np.isfinite(value):
-                raise not_finite(name, model, port, float(value), t)
-    return y
 
 
 def _store_past(level: Level, curves: dict[tuple[str, int], list[list[Any]]]) -> None:

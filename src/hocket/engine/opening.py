@@ -28,6 +28,7 @@ from hocket.model.protocols import (
 )
 from hocket.plan import tries
 from hocket.planning.clocks import clock_of
+from hocket.planning.instants import ends_around
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 
@@ -95,7 +96,9 @@ def open_level(
         for child, model in enumerate(design.wiring.models):
             if child in design.inner:
                 degree, sloped = level.memory.degrees[child], level.memory.sloped[child]
-                children.append(open_level(design.inner[child], clock, degree, sloped, handled))
+                inner = design.inner[child]
+                ends = handled and ends_around(inner, design)
+                children.append(open_level(inner, clock, degree, sloped, ends))
             else:
                 children.append(_open_model(model, design.name(child)))
     except BaseException:

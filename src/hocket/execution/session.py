@@ -37,9 +37,9 @@ from hocket.files.toml import dumps
 from hocket.model.clock import Clock
 from hocket.model.experiment import Experiment
 from hocket.model.protocols import Array
+from hocket.planning.parameters import is_fmu
 from hocket.planning.tree import PlanTree
-from hocket.simulators.fmu.live import deliver
-from hocket.simulators.fmu.recipe import Fmu
+from hocket.simulators.fmu.log_messages import deliver
 
 
 @contextmanager
@@ -455,7 +455,7 @@ _TURN = threading.RLock()
 
 def _take_turns(design: PlanTree) -> AbstractContextManager[Any]:
     """Let FMUs of this process be initialised for one run at a time: many are not made for more."""
-    shared = any(isinstance(model, Fmu) and not model.isolate for model in design.leaves.wiring.models)
+    shared = any(is_fmu(model) and not model.isolate for model in design.leaves.wiring.models)
     return _TURN if shared else nullcontext()
 
 
@@ -463,7 +463,7 @@ def _fmu_notes(design: PlanTree) -> Iterator[str]:
     """Yield which FMUs stay isolated for what they did in their first contact, or have odd archives."""
     leaves = design.leaves.wiring
     for name, model in zip(leaves.names, leaves.models, strict=True):
-        if isinstance(model, Fmu):
+        if is_fmu(model):
             yield from (f"`{name}`: {told}" for told in (model.contact_note, model.archive_note) if told)
 
 

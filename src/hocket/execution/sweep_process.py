@@ -36,7 +36,7 @@ from hocket.files.run_facts import read_facts
 from hocket.files.run_folder import mark_stopped
 from hocket.model.experiment import Experiment
 from hocket.simulators.fmu.isolated import MALFORMED, describe_signal
-from hocket.simulators.fmu.live import LOGGER
+from hocket.simulators.fmu.log_messages import LOGGER
 
 GRACE = 1.0
 """Seconds that a run may take to end between two steps once it is asked to."""

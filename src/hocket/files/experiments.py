@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hocket.errors import ScenarioError
-from hocket.files.fmus import experiment_from_fmus, model_name
 from hocket.files.formats import read
 from hocket.model.arguments import expect
 from hocket.model.clock import Duration, format_duration
@@ -20,11 +19,13 @@ from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connections
 from hocket.planning.parameters import with_parameters
-from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.recipes import parse_seconds
 
+if TYPE_CHECKING:
+    from hocket.simulators.fmu.recipe import Fmu
+
 ExperimentLike: TypeAlias = (
-    Experiment | Composite | Fmu | Path | str | Mapping[str, Fmu] | Sequence[Fmu | Path | str]
+    "Experiment | Composite | Fmu | Path | str | Mapping[str, Fmu] | Sequence[Fmu | Path | str]"
 )
 """A level, what a file holds, an FMU, several FMUs (by name or in a list), or the path of a file."""
 
@@ -78,26 +79,34 @@ def _read_experiment(what: ExperimentLike, connections: Connections, done: str) 
             experiment = what
         case Composite():
             experiment = Experiment(what)
-        case Fmu():
-            return experiment_from_fmus({model_name(what.file): what}, connections)
         case str() | Path():
             experiment = read(what)
-        case Mapping() | Sequence():
-            return experiment_from_fmus(_named_fmus(what, done), connections)
         case _:
-            raise ScenarioError(f"{what!r:.60} cannot be {done}", expected=EXPECTED)
+            return _couple_fmus(what, connections, done)
     if not isinstance(connections, Sized) or len(connections):
         hint = "write them into the scenario, or give FMUs"
         raise ScenarioError(f"there is nothing to connect in {what!r:.60}", "connections", "FMUs", hint)
     return experiment
 
 
-def _named_fmus(what: Mapping[str, Fmu] | Sequence[Fmu | Path | str], done: str) -> dict[str, Fmu]:
-    """Return FMUs by name; those of a list are named after their files."""
+def _couple_fmus(
+    what: Fmu | Mapping[str, Fmu] | Sequence[Fmu | Path | str], connections: Connections, done: str
+) -> Experiment:
+    """Return FMUs as an experiment; those of a list are named after their files."""
+    from hocket.files.fmus import experiment_from_fmus, model_name  # here: most runs have no FMU
+    from hocket.simulators.fmu.recipe import Fmu
+
+    pairs: list[tuple[str, Any]]
+    match what:
+        case Fmu():
+            pairs = [("", what)]
+        case Mapping():
+            pairs = list(what.items())
+        case Sequence():
+            pairs = [("", each) for each in what]
+        case _:
+            raise ScenarioError(f"{what!r:.60} cannot be {done}", expected=EXPECTED)
     found: dict[str, Fmu] = {}
-    pairs: list[tuple[str, Any]] = (
-        list(what.items()) if isinstance(what, Mapping) else [("", each) for each in what]
-    )
     for name, each in pairs:
         path = isinstance(each, (str, Path)) and Path(each).suffix.lower() == ".fmu"
         fmu = Fmu(Path(each)) if path else each
@@ -106,4 +115,4 @@ def _named_fmus(what: Mapping[str, Fmu] | Sequence[Fmu | Path | str], done: str)
         found[name or model_name(fmu.file, found)] = fmu
     if not found:
         raise ScenarioError(f"nothing was given to be {done}", expected=EXPECTED)
-    return found
+    return experiment_from_fmus(found, connections)

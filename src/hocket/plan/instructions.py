@@ -446,9 +446,9 @@ def describe_instruction(instruction: Instruction) -> str:
         case Times(n):
             return f"{n} times"
         case Try(_, found, announced):
-            to = "to the next event that is announced" if announced else "to the end"
+            to = " to the next event that is announced" if announced else ""
             early = "; if one ends early, all roll back, meet it there, and go on" if found else ""
-            return f"try {to}{early}"
+            return f"try{to}{early}"
         case Commit(sims):
             return f"commit {join_names(sims)}"
         case Instant(_, at_most):

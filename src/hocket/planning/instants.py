@@ -16,7 +16,7 @@ from dataclasses import replace
 from hocket.coupling.feedthrough import Feedthrough
 from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import Wiring
-from hocket.errors import Fault, Place, list_names
+from hocket.errors import Fault, Place, list_names, raise_faults
 from hocket.model.clock import format_duration
 from hocket.model.composite import is_sampled
 from hocket.model.protocols import Model
@@ -28,14 +28,10 @@ AT_MOST = 1000
 """Instants that may follow each other at one time."""
 
 
-def with_instants(root: PlanTree) -> None:
-    """Give every level of a tree in which something happens its instants."""
-    if _has_events(root):
-        _add_instants(root, found_outside=False)
-
-
-def _has_events(tree: PlanTree) -> bool:
-    return any(model.capabilities.events or model.capabilities.stops_early for model in _leaf_models(tree))
+def add_instants(root: PlanTree) -> None:
+    """Give every level of a tree in which something happens its instants; raises ScenarioError."""
+    raise_faults(_loop_faults(root))
+    _add_instants(root, found_outside=False)
 
 
 def _leaf_models(tree: PlanTree) -> Iterator[Model]:
@@ -70,7 +66,15 @@ def _add_instants(tree: PlanTree, found_outside: bool) -> None:
     )
     for inner in tree.inner.values():
         if not inner.composite.sampled:
-            _add_instants(inner, found or found_outside)
+            _add_instants(inner, (found or found_outside) and ends_around(inner, tree))
+
+
+def ends_around(inner: PlanTree, around: PlanTree) -> bool:
+    """Return whether a step that ends early in a level can end that of the level around it.
+
+    A level with a longer step is stepped when the level around has gone on: it meets what it finds alone.
+    """
+    return inner.composite.step <= around.composite.step
 
 
 def _insert(step: Body, instant: Instant, found: bool, announced: bool) -> Body:
@@ -106,7 +110,7 @@ def _evaluation_order(wiring: Wiring, graph: Feedthrough) -> list[int]:
     return [by_name[each] for group in strong_components(len(by_name), edges) for each in group]
 
 
-def loop_faults(tree: PlanTree) -> Iterator[Fault]:
+def _loop_faults(tree: PlanTree) -> Iterator[Fault]:
     """Yield the algebraic loops in which something happens at instants: they have no single solution."""
     for level in tree.levels():
         wiring = level.wiring

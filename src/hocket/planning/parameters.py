@@ -12,18 +12,33 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from fractions import Fraction
+from functools import cache
 from numbers import Real
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from hocket.errors import Fault, Place, ScenarioError, collect_faults, raise_faults, suggest_nearest
 from hocket.model import registry
 from hocket.model.clock import Duration, seconds
 from hocket.model.composite import Composite
-from hocket.model.protocols import CheckableModel, Extrapolator, Model, has_parameters, provides
+from hocket.model.protocols import (
+    CheckableModel,
+    Extrapolator,
+    IntegratedModel,
+    Model,
+    has_parameters,
+    method_of,
+    provides,
+    step_of,
+)
 from hocket.simulators.fmu.variables import array_of
+from hocket.simulators.methods import ORDERS
+from hocket.simulators.ode import Ode
 from hocket.simulators.state_space import StateSpace
 from hocket.simulators.wrappers.emulation import is_emulation
 from hocket.simulators.wrappers.timed import Timed
+
+if TYPE_CHECKING:
+    from hocket.simulators.fmu.recipe import Fmu
 
 FINE = 10**12
 """The largest denominator of a step in seconds."""
@@ -38,9 +53,9 @@ def with_step(composite: Composite, step: Duration) -> Composite:
 
 
 def scale_steps(composite: Composite, factor: Fraction, own: bool = False) -> Composite:
-    """Return the composite with all steps of levels times a factor; with `own`, those of linear models too.
+    """Return the composite with all steps of levels times a factor; with `own`, fixed micro steps too.
 
-    A sampled level keeps its step: that is what it is.
+    A sampled level keeps its step: that is what it is. So do solvers that choose their own steps, and FMUs.
     """
     step = composite.step * factor
     models = {
@@ -55,15 +70,20 @@ def scale_steps(composite: Composite, factor: Fraction, own: bool = False) -> Co
 def _scale_model_steps(model: Model, factor: Fraction, level: Fraction, own: bool) -> Model:
     if isinstance(model, Composite):
         return model if model.sampled else scale_steps(model, factor, own)
-    if not isinstance(model, StateSpace) or model.step is None:
+    step = step_of(model)
+    if step is None or not makes_fixed_steps(model):
         return model
-    return with_own_step(model, model.step * factor if own else level / (level / model.step).__ceil__())
+    shorter: Any = {"step": step * factor if own else level / (level / step).__ceil__()}
+    if not isinstance(model, Ode):
+        return replace(cast("Any", model), **shorter)  # type: ignore[no-any-return]
+    made = copy.copy(model)
+    object.__setattr__(made, "step", shorter["step"])
+    return made
 
 
-def with_own_step(model: StateSpace, step: Fraction) -> StateSpace:
-    """Return a linear model with another step of its own."""
-    changed: Any = {"step": step}
-    return replace(model, **changed)
+def makes_fixed_steps(model: object) -> bool:
+    """Return whether hocket integrates a model by a method whose micro steps are those of its `step`."""
+    return provides(model, IntegratedModel) and method_of(model) in ORDERS
 
 
 def change_levels(composite: Composite, change: Callable[[Composite], Composite]) -> Composite:
@@ -172,16 +192,19 @@ def split_parameter_path(composite: Composite, path: str, where: str = "") -> tu
 
 def has_variable(model: Model, name: str) -> bool:
     """Return whether an FMU has a variable of that name, or an array it is an element of."""
-    if not is_fmu(model):
-        return False
-
-    fmu: Any = model
-    return not {name, array_of(name)}.isdisjoint(fmu.description.by_name)
+    return is_fmu(model) and not {name, array_of(name)}.isdisjoint(model.description.by_name)
 
 
-def is_fmu(model: object) -> bool:
+def is_fmu(model: object) -> TypeGuard[Fmu]:
     """Return whether a model is an FMU, without importing what only FMUs need."""
-    return registry.name_of("simulators", type(model)) == "fmu"
+    cls: type = type(model)
+    return _is_fmu_class(cls)
+
+
+@cache
+def _is_fmu_class(cls: type) -> bool:
+    meant = registry.OWN["simulators"]["fmu"]
+    return any(f"{each.__module__}:{each.__qualname__}" == meant for each in cls.__mro__)
 
 
 def with_parameters(composite: Composite, values: Mapping[str, Any], where: str = "parameters") -> Composite:
@@ -211,8 +234,7 @@ def _with_model_parameters(model: Model, values: Mapping[str, Any], path: str) -
     if is_fmu(model):
         from hocket.simulators.fmu.recipe import remake_fmu
 
-        fmu: Any = model
-        return remake_fmu(fmu, values)
+        return remake_fmu(model, values)
     if has_parameters(model):
         made: Any = copy.copy(model)
         object.__setattr__(made, "values", tuple(sorted({**made.parameters, **values}.items())))

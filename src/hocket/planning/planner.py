@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hocket.errors import raise_faults
 from hocket.model.composite import Composite, levels
 from hocket.model.memo import Memo
-from hocket.planning.instants import loop_faults, with_instants
 from hocket.planning.prepare import prepare_composite
 from hocket.planning.tree import PlanTree, build_tree, nest_plans, verify_tree
 
@@ -29,8 +27,11 @@ def draft_tree(composite: Composite) -> PlanTree:
 
 def _build(prepared: Composite) -> PlanTree:
     root = build_tree(prepared)
-    raise_faults(loop_faults(root))
-    with_instants(root)
+    able = [model.capabilities for model in root.leaves.wiring.models]
+    if any(each.events or each.stops_early for each in able):
+        from hocket.planning.instants import add_instants
+
+        add_instants(root)
     nest_plans(root)
     return root
 

@@ -13,16 +13,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from hocket.errors import Fault, Place, ScenarioError, count, raise_faults, suggest_nearest
-from hocket.model.arguments import is_number, is_one_of, set_fields
+from hocket.model.arguments import choice_faults, is_number, is_one_of, set_fields
 from hocket.model.clock import Duration
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Capabilities, Simulator
 from hocket.simulators.energies import DeclaredEnergy
 from hocket.simulators.methods import ORDERS, TABLEAUX, vector
-from hocket.simulators.ode_events import Event, EventOde, as_events
 from hocket.simulators.recipes import (
     Feedthrough,
     Recipe,
@@ -124,6 +123,45 @@ def _named_parameters(signature: inspect.Signature) -> dict[str, inspect.Paramet
 def _takes_parameter(signature: inspect.Signature, taken: Mapping[str, Any], name: str) -> bool:
     anything = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
     return name in taken or (anything and name not in list(signature.parameters)[:3])
+
+
+Direction: TypeAlias = Literal["falling", "rising", "both"]
+
+
+@dataclass(frozen=True)
+class Event:
+    """When `g(t, x, u)` crosses zero in a direction, the state becomes what `action(t, x, u)` returns.
+
+    Without an action nothing changes, and the step ends there nevertheless: where f is not smooth.
+    """
+
+    g: Callable[..., Any] | str
+    direction: Direction = "both"
+    action: Callable[..., Any] | str | None = None
+
+    def __post_init__(self) -> None:
+        faults = [*choice_faults("direction", self.direction, get_args(Direction))]
+        for role, code in (("g", self.g), ("action", self.action)):
+            if not (callable(code) or isinstance(code, str) or (code is None and role == "action")):
+                faults.append(Fault(f"`{role}` is `{code!r:.60}`", role, "a function of t, x and u"))
+        if faults:
+            raise ScenarioError(faults)
+
+    def counts(self, before: float, after: float) -> bool:
+        """Return whether a change of g is a crossing in the direction."""
+        falls, rises = before > 0.0 >= after, before < 0.0 <= after
+        return (falls and self.direction != "rising") or (rises and self.direction != "falling")
+
+
+def as_events(given: Iterable[Event]) -> tuple[Event, ...]:
+    """Return events as they are listed; raises ScenarioError for anything else."""
+    listed = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+    raise_faults(
+        Fault(f"`{each!r:.60}` is not an event", "events", '`Event(g, "falling", action)`')
+        for each in listed
+        if not isinstance(each, Event)
+    )
+    return listed
 
 
 METHODS = (*TABLEAUX, "ab2", "adaptive", "cvode")
@@ -274,7 +312,11 @@ class Ode(Recipe):
     def open(self) -> Simulator:
         self.check()
         solver = make_solver(self)
-        return EventOde(self, solver) if self.events else solver
+        if not self.events:
+            return solver
+        from hocket.simulators.ode_events import EventOde
+
+        return EventOde(self, solver)
 
     def function(self, equation: Equation | str) -> Equation:
         """Return f, g or the Jacobian, loaded and with the parameters filled in."""

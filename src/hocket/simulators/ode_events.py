@@ -6,14 +6,11 @@ Out: a simulator that ends its steps right behind a crossing, and jumps there
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from hocket.errors import Fault, ScenarioError, raise_faults
-from hocket.model.arguments import choice_faults
 from hocket.model.extrapolators import shift_origin, value_at
 from hocket.model.protocols import (
     Array,
@@ -23,48 +20,11 @@ from hocket.model.protocols import (
 )
 from hocket.simulators.methods import micro_steps
 
-Direction: TypeAlias = Literal["falling", "rising", "both"]
 PIECES = 8
 """Places where crossings are looked for in a step of a method that has no micro steps of its own."""
 HALVINGS = 60
 CLOSE = 4.0
 """How many roundings of the time apart the two sides of a crossing are at the end."""
-
-
-@dataclass(frozen=True)
-class Event:
-    """When `g(t, x, u)` crosses zero in a direction, the state becomes what `action(t, x, u)` returns.
-
-    Without an action nothing changes, and the step ends there nevertheless: where f is not smooth.
-    """
-
-    g: Callable[..., Any] | str
-    direction: Direction = "both"
-    action: Callable[..., Any] | str | None = None
-
-    def __post_init__(self) -> None:
-        faults = [*choice_faults("direction", self.direction, get_args(Direction))]
-        for role, code in (("g", self.g), ("action", self.action)):
-            if not (callable(code) or isinstance(code, str) or (code is None and role == "action")):
-                faults.append(Fault(f"`{role}` is `{code!r:.60}`", role, "a function of t, x and u"))
-        if faults:
-            raise ScenarioError(faults)
-
-    def counts(self, before: float, after: float) -> bool:
-        """Return whether a change of g is a crossing in the direction."""
-        falls, rises = before > 0.0 >= after, before < 0.0 <= after
-        return (falls and self.direction != "rising") or (rises and self.direction != "falling")
-
-
-def as_events(given: Iterable[Event]) -> tuple[Event, ...]:
-    """Return events as they are listed; raises ScenarioError for anything else."""
-    listed = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
-    raise_faults(
-        Fault(f"`{each!r:.60}` is not an event", "events", '`Event(g, "falling", action)`')
-        for each in listed
-        if not isinstance(each, Event)
-    )
-    return listed
 
 
 class EventOde:
@@ -77,7 +37,7 @@ class EventOde:
 
     def __init__(self, model: Any, solver: Any):
         self.model, self.solver = model, solver
-        self.events: tuple[Event, ...] = model.events
+        self.events: tuple[Any, ...] = model.events
         self.g = [model.function(event.g) for event in self.events]
         self.actions = [None if each.action is None else model.function(each.action) for each in self.events]
         self.before: list[float] | None = None

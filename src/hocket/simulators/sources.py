@@ -407,7 +407,7 @@ class _TableSource(_Source):
         """Where the last step ended: there the values are those before a jump, until it is committed."""
 
     def start(self, t: float) -> None:
-        self.end = -math.inf
+        self.next, self.end = 0, -math.inf
         self._pass_jumps(t)
 
     def step(self, t: float, h: float, u: Array) -> float:

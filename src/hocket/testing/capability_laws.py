@@ -194,6 +194,37 @@ def _check_end_request(bench: LawBench) -> Iterator[str]:
             yield f"after start() `ended` is {simulator.ended!r}"
 
 
+def _check_events(bench: LawBench) -> Iterator[str]:
+    with bench.simulator() as simulator:
+        declared = bench.model.capabilities.events
+        if not provides(simulator, protocols.EventSimulator):
+            if declared:
+                yield "`events` is declared, and due(), react() or commit() is missing"
+            return
+        due = attempt("due()", simulator.due)
+        if due is None:
+            return
+        if not declared:
+            yield f"due() announces an event at {due!r} s, and `events` is not declared"
+        if not math.isfinite(due):
+            yield f"due() is {due!r}, neither a finite time nor None"
+        if attempt("due()", simulator.due) != due:
+            yield "due() repeated gives another time"
+        t, absent = float(due), [False] * len(bench.model.inputs)
+        if t > bench.t:
+            attempt("the step to the event", simulator.step, bench.t, t - bench.t, bench.u.copy())
+        for n in range(1, MOST_INSTANTS):
+            attempt("react()", simulator.react, max(t, bench.t), n, bench.u[0].copy(), absent)
+            again = attempt("commit()", simulator.commit)
+            later = attempt("due()", simulator.due)
+            if not again and (later is None or later > due):
+                return
+        yield f"after {MOST_INSTANTS} instants at t = {t!r} s another one is due"
+
+
+MOST_INSTANTS = 100
+
+
 def _check_settings(bench: LawBench) -> Iterator[str]:
     with bench.simulator() as plain:
         settings = protocols.RunEndSimulator, protocols.EarlyReturnSimulator, protocols.NamedSimulator
@@ -399,6 +430,7 @@ LAWS: dict[str, Law] = {
     "prefers() returns a step above zero and changes nothing": _check_preferred_step,
     "energy() returns a finite number and changes nothing": _check_energy,
     "ready() leaves the initialisation, and no time passes": _check_initialisation,
+    "events are announced, and are over once they are committed": _check_events,
     "stop_time, instance_name and early are set before the start, and change no step": _check_settings,
     "notes() returns sentences": _check_notes,
     "ended is False after start()": _check_end_request,
@@ -420,6 +452,7 @@ CAPABILITY_LAWS: dict[type, Law] = {
     protocols.InitialisationSimulator: _check_initialisation,
     protocols.RunEndSimulator: _check_settings,
     protocols.EarlyReturnSimulator: _check_settings,
+    protocols.EventSimulator: _check_events,
     protocols.NamedSimulator: _check_settings,
     protocols.NotingSimulator: _check_notes,
     protocols.EndingSimulator: _check_end_request,

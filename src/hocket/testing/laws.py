@@ -21,7 +21,7 @@ from hocket.model.composite import (
     traits_of,
 )
 from hocket.model.extrapolators import shift_origin, value_at
-from hocket.model.protocols import Array, Extrapolator, Model, Sample, Simulator
+from hocket.model.protocols import Array, EventSimulator, Extrapolator, Model, Sample, Simulator, provides
 from hocket.model.scenario import Scenario
 from hocket.plan import Plan
 from hocket.plan.verify.verifier import verify_plan
@@ -255,6 +255,9 @@ class LawBench:
         t = self.t
         for _ in range(count):
             t = simulator.step(t, self.h, (self.u if u is None else u).copy())
+        if provides(simulator, EventSimulator) and (due := simulator.due()) is not None and due <= t:
+            simulator.react(t, 1, self.u[0].copy(), [False] * self.u.shape[1])
+            simulator.commit()  # what happens there is over: outputs are those after it
         return t
 
     def trace(self, h: float, parts: int, curve: Array) -> Array:

@@ -211,9 +211,7 @@ def _call_react(level: LiveLevel, child: int, u: Array, present: list[bool]) -> 
     with blame(level.name(child), "react", t):
         shown: Any = level.children[child].react(t, level.instants.n, read_only(u[0]), present)
         if shown is not None and len(shown) != len(outputs):
-            raise ValueError(
-                f"react() returned {len(shown)} flags, expected one for each of {len(outputs)} outputs"
-            )
+            raise ValueError(f"react() returned {len(shown)} flags, expected {len(outputs)}, one per output")
         return None if shown is None else [bool(each) for each in shown]
 
 

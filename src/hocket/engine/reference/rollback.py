@@ -220,7 +220,8 @@ def settle_level_rows(level: LiveLevel, state: SavedTree | None, inside: bool) -
     """Find out which rows of a level are final; return the states that its children may be rolled back to.
 
     Final are rows before the state that the level may be rolled back to; without one all of them, but for a
-    row that is replaced when outputs are evaluated again at its time: `inside` a step of the level around.
+    row that is replaced when outputs are evaluated again at its time: `inside` a step of the level around, or
+    at an event.
     """
     if state is not None:
         for rows, mark in zip(_level_rows(level), state.rows, strict=True):
@@ -228,7 +229,9 @@ def settle_level_rows(level: LiveLevel, state: SavedTree | None, inside: bool) -
         return dict(enumerate(state.children))
     kept = level.kept if level.under_way else {}
     if level.rows is not None:
-        level.rows.settle(None, inside and not level.under_way and bool(level.plan.output))
+        instants = level.instants.instruction is not None
+        replaced = instants if level.under_way else inside and (instants or bool(level.plan.output))
+        level.rows.settle(None, replaced)
     for child, rows in level.micro_rows.items():
         rows.settle(kept[child].micro if child in kept else None)
     return {child: saved.state for child, saved in kept.items()}

@@ -280,7 +280,9 @@ KINDS = {
         "`{sim}` is committed and does not react before", "a React of it in the same instant", "React(sim)"
     ),
     "not in an instant": ViolationKind(
-        "this cannot be done at an instant, in which no time passes", "React, Solve, Commit, Record", ""
+        "this cannot be done at an instant, in which no time passes",
+        "React, Solve, Commit, Record",
+        "put it before the Instant",
     ),
     # repetitions
     "save without rollback": ViolationKind(

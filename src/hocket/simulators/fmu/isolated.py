@@ -31,7 +31,8 @@ import hocket._native as _native
 from hocket.errors import EndRequestError, SimulatorError
 from hocket.model.clock import format_duration
 from hocket.model.protocols import Array
-from hocket.simulators.fmu.live import contiguous_array, deliver
+from hocket.simulators.fmu.live import contiguous_array
+from hocket.simulators.fmu.log_messages import deliver
 
 if TYPE_CHECKING:
     from hocket.simulators.fmu.recipe import Fmu

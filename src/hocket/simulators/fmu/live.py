@@ -6,7 +6,6 @@ Out: a live simulator; `native` is what a level of the native engine steps witho
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -18,6 +17,7 @@ import hocket._native as _native
 from hocket.errors import EndRequestError, SimulatorError, list_names
 from hocket.model.protocols import Array
 from hocket.simulators.fmu.libraries import describe_unfit_binary, install_hint, missing_libraries
+from hocket.simulators.fmu.log_messages import deliver
 from hocket.simulators.fmu.ports import VariableRanges, element_ranges, group_calls
 from hocket.simulators.fmu.values import Setting
 from hocket.simulators.fmu.variables import FLOATS, PERIODIC, WHOLE, FmuVariable
@@ -62,17 +62,6 @@ def exchange_setup(model: Fmu) -> _native.ExchangeSetup:
         longest=0.0 if model.step is None else float(model.step),
         atol=model.atol,
     )
-
-
-LOGGER = logging.getLogger("hocket.fmu")
-_LEVELS = (logging.INFO, logging.WARNING, logging.WARNING, logging.ERROR, logging.CRITICAL)
-
-
-def deliver() -> None:
-    """Hand over every message that waits; called between steps and around the calls from Python."""
-    for name, status, category, text in _native.take_log():
-        level = _LEVELS[status] if 0 <= status < len(_LEVELS) else logging.WARNING
-        LOGGER.log(level, "%s: %s", name, text, extra={"instance": name, "category": category})
 
 
 _CODES = {name: code for code, name in enumerate((*FLOATS, *WHOLE[1:], "boolean"))}

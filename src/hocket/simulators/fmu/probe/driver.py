@@ -21,7 +21,7 @@ from hocket.model.extrapolators import shift_origin
 from hocket.model.ports import Port
 from hocket.model.protocols import Array
 from hocket.simulators.fmu.binaries import exported_functions
-from hocket.simulators.fmu.live import deliver
+from hocket.simulators.fmu.log_messages import deliver
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import FmuVariable, array_of
 

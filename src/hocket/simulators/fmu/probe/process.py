@@ -33,7 +33,7 @@ from hocket.model.code_loading import permit_code
 from hocket.simulators.fmu.findings import PROBED, keep_findings, read_findings
 from hocket.simulators.fmu.first_contact import SWITCH, forget_freeze
 from hocket.simulators.fmu.isolated import describe_signal
-from hocket.simulators.fmu.live import LOGGER
+from hocket.simulators.fmu.log_messages import LOGGER
 from hocket.simulators.fmu.probe import execution_checks, response_checks
 from hocket.simulators.fmu.probe.driver import Finding, Found, Probe, ProbeBench, Verdict
 from hocket.simulators.fmu.recipe import Fmu, remake_fmu
