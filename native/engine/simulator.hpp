@@ -49,7 +49,7 @@ class Simulator {
     // Instants, for those that take part (EventSimulator in model/protocols.py).
     virtual bool takes_part() const { return false; }
     virtual void set_clock(const Clock& /*clock*/) {}  // in whose ticks it announces events
-    virtual bool due(std::int64_t& tick) {  // of its next event
+    virtual bool due(std::int64_t& tick) {             // of its next event
         tick = never_due;
         return true;
     }

@@ -205,7 +205,7 @@ class Trigger:
 
 @pytest.mark.parametrize("interface", ["co-simulation", "scheduled-execution"])
 def test_the_known_answer_of_three_clocks(folder, interface):
-    """Ticks 10, 4 and 1 at t = 0 ... 9 s; the output clock ticks with every fifth of them, at 2, 6 and 9 s."""
+    """Ticks 10, 4 and 1 at t = 0 ... 9 s; the output clock ticks with every fifth of them: 2, 6, 9 s."""
     models = {
         "f": hk.Fmu(build("ticks", 3, folder=folder), interface=interface),
         "trigger": hk.Python(Trigger, times=[0, 1, 8, 9]),
@@ -225,7 +225,9 @@ def test_the_known_answer_of_three_clocks(folder, interface):
     ],
 )
 def test_periodic_clocks_coincide_as_their_fractions_do(folder, p, q, stop, counts):
-    ticks = {name: {"ticks": {"intervalVariability": "constant", **each}} for name, each in (("p", p), ("q", q))}
+    ticks = {
+        name: {"ticks": {"intervalVariability": "constant", **each}} for name, each in (("p", p), ("q", q))
+    }
     model = hk.Fmu(build("metronome", 3, folder=folder, file=f"{counts[0]}.fmu", variables=ticks))
     run = run_both({"m": model}, {}, "1 s", stop)
     assert tuple(run.final(f"m.{name}") for name in ("n_p", "n_q", "both")) == counts
@@ -288,7 +290,7 @@ def test_an_input_with_two_clocks_is_refused(tmp_path):
 
 def test_a_clock_without_a_source_is_refused(folder):
     models = {"f": hk.Fmu(build("ticks", 3, folder=folder))}
-    with pytest.raises(hk.ScenarioError, match="nothing ticks the clock `f.b`"):
+    with pytest.raises(hk.ScenarioError, match=r"nothing ticks the clock `f\.b`"):
         hk.run(hk.Composite(hk.Scenario(models), 1), stop=1)
 
 

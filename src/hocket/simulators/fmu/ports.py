@@ -80,17 +80,21 @@ def start_values(variable: FmuVariable, shape: tuple[int, ...]) -> tuple[Any, ..
 
 
 def layout_ports(
-    description: Description, sizes: Mapping[str, int], observe: Iterable[str] = (), where: str = ""
+    description: Description,
+    sizes: Mapping[str, int],
+    observe: Iterable[str] = (),
+    where: str = "",
+    ticks: bool = False,
 ) -> PortLayout:
-    """Return what the FMU shows; raises ScenarioError with every fault."""
-    found, faults = _layout_ports(description, tuple(sorted(sizes.items())), tuple(observe))
+    """Return what the FMU shows, its clocks if it is run with them; raises ScenarioError with every fault."""
+    found, faults = _layout_ports(description, tuple(sorted(sizes.items())), tuple(observe), ticks)
     raise_faults(replace(fault, place=replace(fault.place, detail=where)) for fault in faults)
     return found
 
 
 @lru_cache(maxsize=256)
 def _layout_ports(
-    description: Description, given: tuple[tuple[str, int], ...], observe: tuple[str, ...]
+    description: Description, given: tuple[tuple[str, int], ...], observe: tuple[str, ...], ticks: bool
 ) -> tuple[PortLayout, tuple[Fault, ...]]:
     sizes = dict(given)
     shown = [variable for variable in description.variables if variable.alias_of is None]
@@ -113,8 +117,9 @@ def _layout_ports(
     reacts = _feedthrough(description, sizes, inputs)
     numbers_in, texts_in = _split(inputs)
     numbers_out, texts_out = _split(outputs)
-    triggers = tuple(v for v in inputs if v.type == "clock" and v.ticks is not None and not v.ticks.timed)
-    shows = tuple(v for v in outputs if v.type == "clock")
+    clocks = [v for v in (*inputs, *outputs) if v.type == "clock" and ticks]
+    triggers = tuple(v for v in clocks if v.causality == "input" and v.ticks and not v.ticks.timed)
+    shows = tuple(v for v in clocks if v.causality == "output")
     faults += _clock_faults(inputs)
     at_ticks = description.has_instants_only
     found = PortLayout(

@@ -198,7 +198,7 @@ class Fmu(Recipe):
         with collect_faults(faults):
             settings = self.settings
         with collect_faults(faults):
-            found = layout_ports(self.description, settings.sizes, self.observe, str(self.file))
+            found = layout_ports(self.description, settings.sizes, self.observe, str(self.file), self.ticks)
         raise_faults(faults)
         return found.with_starts(settings.starts)
 
@@ -307,7 +307,11 @@ class Fmu(Recipe):
     def interface_kind(self) -> str:
         """The interface it is run by, in words."""
         return (
-            "model exchange" if self.exchange else "scheduled execution" if self.scheduled else "co-simulation"
+            "model exchange"
+            if self.exchange
+            else "scheduled execution"
+            if self.scheduled
+            else "co-simulation"
         )
 
     @cached_property
@@ -323,7 +327,7 @@ class Fmu(Recipe):
                 reevaluates=self.reevaluate,
                 initial_inputs="settle",
                 stops_early=self.has_state_events and self.early_return is not False,
-                resumes=True,
+                resumes=self.has_state_events,
                 events=self.has_events and not self.is_isolated,
             )
         known = self.description.by_name
@@ -404,16 +408,18 @@ class Fmu(Recipe):
         if self.interface != "auto" and kinds[self.interface] is None:
             there = " and ".join(kind for kind, found in kinds.items() if found is not None)
             raise ScenarioError(f"it has no interface for {self.interface}", where, there)
-        inputs = [clock.name for clock in description.clocks if clock.causality == "input"]
-        if inputs and self.exchange:
-            what = f"it has clocks, which hocket does not tick in model exchange: {list_names(inputs, 8)}"
+        clocked = description.clocked_names
+        if clocked and self.exchange:
+            what = f"it has clocks, which hocket does not tick in model exchange: {list_names(clocked, 8)}"
             hint = 'interface="co-simulation"' if description.cs is not None else ""
             yield Fault(what, where, "co-simulation with event mode, or scheduled execution", hint)
-        elif inputs and not self.ticks:
-            what = f"it has clocks, and no event mode in which they tick: {list_names(inputs, 8)}"
+        elif clocked and not self.ticks:
+            what = f"it has clocks, and no event mode in which they tick: {list_names(clocked, 8)}"
             yield Fault(what, where, "`hasEventMode`")
-        elif (inputs or self.scheduled) and self.isolate:
-            yield Fault("an FMU with clocks cannot be isolated: they tick at instants", where, "isolate=False")
+        elif (clocked or self.scheduled) and self.isolate:
+            yield Fault(
+                "an FMU with clocks cannot be isolated: they tick at instants", where, "isolate=False"
+            )
 
     def _option_faults(self, **own: Any) -> Iterator[Fault]:
         """Yield what is wrong with options; `own` are those of the solver."""

@@ -297,6 +297,16 @@ class Description:
             if v.type == "clock" and v.causality in ("input", "output") and v.alias_of is None
         )
 
+    @cached_property
+    def clocked_names(self) -> tuple[str, ...]:
+        """The input clocks, and the inputs and outputs that only exist when a clock ticks."""
+        return tuple(
+            variable.name
+            for variable in self.variables
+            if (variable.type == "clock" and variable.causality == "input")
+            or (variable.clocks and variable.type != "clock" and variable.causality in ("input", "output"))
+        )
+
     def has_instants_only(self, variable: FmuVariable) -> bool:
         """Return whether a variable is there at ticks of clocks that others trigger, or that it triggers.
 
