@@ -235,11 +235,6 @@ class Fmu3 final : public Fmu {
     // clocks
 
     bool start_clocks() {
-        const bool ticks = std::any_of(clocks_.setup.begin(), clocks_.setup.end(),
-                                       [](const ClockSetup& each) { return each.is_input(); });
-        if (ticks && setup.grid == 0.0)
-            return wrong("it has clocks, and they tick at instants, which its level does not take",
-                         "leave out what makes it sampled, isolated, replayed or sub-stepped");
         const auto count = [](std::size_t size) { return std::vector<std::uint8_t>(size, 0); };
         closed_in_ = count(setup.clocked_in.size());
         closed_out_ = count(setup.clocked_out.size());
@@ -250,7 +245,10 @@ class Fmu3 final : public Fmu {
         fresh_ = true;
         for (std::size_t k = 0; k < clocks_.setup.size(); ++k)
             if (clocks_.setup[k].told && !ask_interval(static_cast<int>(k))) return false;
-        if (setup.grid == 0.0) return !setup.events || leave_events();
+        if (setup.grid == 0.0) {  // nothing ticks: a trial
+            open_ports();
+            return !setup.events || leave_events();
+        }
         std::vector<double> first(static_cast<std::size_t>(setup.outputs));
         if (!get_groups(first.data())) return false;
         open_ports();

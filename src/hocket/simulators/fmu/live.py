@@ -276,6 +276,14 @@ class FmuInstants(CoSimulation):
     def event_grid(self, seconds: float) -> None:
         self.driver.grid = seconds
 
+    def ready(self) -> None:
+        """Leave initialisation; clocks tick at instants only."""
+        if self.model.ticks and self.event_grid == 0.0 and self.model.description.clocked_names:
+            what = "it has clocks, and they tick at instants, which its level does not take"
+            hint = "leave out what makes it sampled, replayed or sub-stepped"
+            raise SimulatorError(what, str(self.model.file), "a level that takes instants", hint)
+        super().ready()
+
     def due(self) -> float | None:
         """Return the time of its next event; one that is to be handled now is not after any time."""
         return self.driver.due()

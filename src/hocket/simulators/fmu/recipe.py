@@ -383,7 +383,7 @@ class Fmu(Recipe):
     def make_contact(self) -> None:
         """Try the FMU in a process of its own, if it is new and nothing says whether to isolate it."""
         permit_code(self.file.name, str(self.file), announced=False)
-        if self.isolate is None and not self.interface_used.only_once and not self.scheduled:
+        if self.isolate is None and not self.interface_used.only_once:
             _first_contact().meet(self)
 
     def open(self) -> Simulator:
