@@ -9,6 +9,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
+
 #include "binding/arrays.hpp"
 #include "fmu/model_exchange.hpp"
 
@@ -32,7 +34,9 @@ void make_setup(Setup* self, std::string name, std::string token, std::string re
                 std::vector<Group> set, std::vector<Group> get, std::vector<Group> sloped,
                 std::vector<int> continuous, std::vector<int> discrete, std::vector<fmi::Reference> time,
                 const std::vector<TextVariable>& texts_in, const std::vector<TextVariable>& texts_out,
-                std::shared_ptr<ExchangeSetup> exchange) {
+                std::shared_ptr<ExchangeSetup> exchange, std::vector<ClockSetup> clocks,
+                std::vector<std::vector<int>> clocked_in, std::vector<std::vector<int>> clocked_out,
+                bool scheduled) {
     Setup& setup = *new (self) Setup;
     setup.name = std::move(name);
     setup.token = std::move(token);
@@ -59,6 +63,10 @@ void make_setup(Setup* self, std::string name, std::string token, std::string re
         setup.binary_out.push_back(binary);
     }
     setup.exchange = std::move(exchange);
+    setup.clocks = std::move(clocks);
+    setup.clocked_in = std::move(clocked_in);
+    setup.clocked_out = std::move(clocked_out);
+    setup.scheduled = scheduled;
 }
 
 std::vector<TextVariable> texts(const std::vector<fmi::Reference>& references,
@@ -89,11 +97,31 @@ void bind_setup(nb::module_& module) {
             nb::kw_only(), "reference"_a, "binary"_a)
         .def_ro("reference", &TextVariable::reference)
         .def_ro("binary", &TextVariable::binary);
+    nb::class_<ClockSetup>(module, "ClockSetup")
+        .def(
+            "__init__",
+            [](ClockSetup* self, fmi::Reference reference, int kind, int place, int priority, bool told,
+               bool tunable, bool fractions, std::pair<std::int64_t, std::int64_t> interval,
+               std::pair<std::int64_t, std::int64_t> shift) {
+                new (self) ClockSetup{reference,
+                                      static_cast<ClockSetup::Kind>(kind),
+                                      place,
+                                      priority,
+                                      told,
+                                      tunable,
+                                      fractions,
+                                      {interval.first, interval.second},
+                                      {shift.first, shift.second}};
+            },
+            nb::kw_only(), "reference"_a, "kind"_a, "place"_a, "priority"_a, "told"_a, "tunable"_a,
+            "fractions"_a, "interval"_a, "shift"_a);
     nb::class_<Setup>(module, "FmuSetup")
         .def("__init__", &make_setup, nb::kw_only(), "name"_a, "token"_a, "resources"_a, "logging"_a,
              "events"_a, "feeds_through"_a, "variable"_a, "interpolates"_a, "inputs"_a, "outputs"_a, "set"_a,
              "get"_a, "sloped"_a, "continuous"_a, "discrete"_a, "time"_a, "texts_in"_a, "texts_out"_a,
-             "exchange"_a.none())
+             "exchange"_a.none(), "clocks"_a = std::vector<ClockSetup>{},
+             "clocked_in"_a = std::vector<std::vector<int>>{},
+             "clocked_out"_a = std::vector<std::vector<int>>{}, "scheduled"_a = false)
         .def_ro("name", &Setup::name)
         .def_ro("token", &Setup::token)
         .def_ro("resources", &Setup::resources)
@@ -207,6 +235,29 @@ void bind_fmus(nb::module_& module) {
                      numbers(self.setup.outputs, [&](double* data) { good = self.slope(0, u.data(), data); });
                  return good ? y : nb::none();
              })
+        .def("due",
+             [](const Fmu& self) -> std::optional<double> {
+                 const double at = self.due_time();
+                 return std::isfinite(at) ? std::optional(at) : std::nullopt;
+             })
+        // which outputs are present; None: it failed
+        .def("react",
+             [](Fmu& self, double t, int n, const Vector& u,
+                const std::vector<bool>& present) -> std::optional<std::vector<bool>> {
+                 std::vector<std::uint8_t> here(present.begin(), present.end()),
+                     shown(static_cast<std::size_t>(self.setup.outputs), 0);
+                 if (!self.react_at(t, n, u.data(), here.data(), shown.data())) return std::nullopt;
+                 return std::vector<bool>(shown.begin(), shown.end());
+             })
+        // whether another instant must follow; -1: it failed
+        .def("commit",
+             [](Fmu& self) {
+                 bool again = false;
+                 return self.commit(again) ? static_cast<int>(again) : -1;
+             })
+        .def_prop_rw(
+            "grid", [](const Fmu& self) { return self.setup.grid; },
+            [](Fmu& self, double grid) { self.setup.grid = grid; })
         .def_prop_ro("can_save", &Fmu::can_save)
         // None: it failed
         .def("save",

@@ -60,6 +60,10 @@ void bind_exchange(nb::module_& module) {
                  return self.accept(s, x.data(), event) ? static_cast<int>(event) : -1;
              })
         .def("event", &Exchange::event)
+        // 0: it is not, 1: the step ends there, 2: that is its end
+        .def("postpone",
+             [](Exchange& self, double s, double h) { return static_cast<int>(self.postpone(s, h)); })
+        .def_prop_ro("lag", &Exchange::lag)
         .def("leave", &Exchange::leave)
         .def("due", &Exchange::due)
         .def("probe",

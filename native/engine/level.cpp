@@ -48,6 +48,7 @@ Level::Level(int number, Clock clock, std::int64_t length, int degree, int input
 void Level::add_child(std::shared_ptr<Simulator> simulator, int rows, int inputs, int outputs) {
     python_ = python_ || simulator->needs_python();
     foreign_ = foreign_ || simulator->foreign();
+    simulator->set_clock(state.clock);
     state.add_child(std::move(simulator), rows, inputs, outputs);
 }
 

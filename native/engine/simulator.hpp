@@ -48,7 +48,8 @@ class Simulator {
     virtual bool restore(Snapshot& /*from*/) { return false; }
     // Instants, for those that take part (EventSimulator in model/protocols.py).
     virtual bool takes_part() const { return false; }
-    virtual bool due(std::int64_t& tick) {  // of its next event
+    virtual void set_clock(const Clock& /*clock*/) {}  // in whose ticks it announces events
+    virtual bool due(std::int64_t& tick) {             // of its next event
         tick = never_due;
         return true;
     }

@@ -113,6 +113,19 @@ using Step3 = Status(Instance, double t, double h, Boolean3 no_return, Boolean3*
                      Boolean3* early, double* reached);
 using UpdateDiscrete3 = Status(Instance, Boolean3* again, Boolean3* terminates, Boolean3* nominals_changed,
                                Boolean3* states_changed, Boolean3* next_defined, double* next);
+using SetClock3 = Status(Instance, const Reference*, std::size_t, const Boolean3*);
+using GetClock3 = Status(Instance, const Reference*, std::size_t, Boolean3*);
+enum Qualifier3 : int { not_yet_known, unchanged, changed };
+using GetInterval3 = Status(Instance, const Reference*, std::size_t, double*, Qualifier3*);
+using GetIntervalFraction3 = Status(Instance, const Reference*, std::size_t, std::uint64_t* counters,
+                                    std::uint64_t* resolutions, Qualifier3*);
+using GetShift3 = Status(Instance, const Reference*, std::size_t, double*);
+using GetShiftFraction3 = Status(Instance, const Reference*, std::size_t, std::uint64_t* counters,
+                                 std::uint64_t* resolutions);
+using InstantiateSe3 = Instance(Text name, Text token, Text resources, Boolean3 visible, Boolean3 logging,
+                                void* environment, Logger3, void (*clock_update)(void*),
+                                void (*lock_preemption)(), void (*unlock_preemption)());
+using ActivatePartition3 = Status(Instance, Reference clock, double t);
 using CompletedStep3 = Status(Instance, Boolean3 no_return, Boolean3* enter_events, Boolean3* terminates);
 
 }  // namespace hocket::fmi

@@ -42,7 +42,8 @@ std::string Fmu::written(double value) {
 Fmu::Fmu(std::shared_ptr<Library> library, Setup given)
     : setup(std::move(given)),
       library_(std::move(library)),
-      callee_(setup.name.c_str(), setup.file.c_str(), setup.crash_file.c_str()) {
+      callee_(setup.name.c_str(), setup.file.c_str(), setup.crash_file.c_str()),
+      clocks_(setup.clocks) {
     straight_in_ = straight(setup.set, setup.inputs);
     straight_out_ = straight(setup.get, setup.outputs);
     known_.assign(setup.inputs, std::nan(""));
@@ -154,6 +155,11 @@ bool Fmu::instantiate() {
     newest_ = nullptr;
     rest_ = {};
     next_event_ = never;
+    pending_ = in_events_ = reacting_ = stale_ = false;
+    own_ = std::nan("");
+    closed_in_.clear();
+    closed_out_.clear();
+    last_.clear();
     forget();
     std::fill(known_.begin(), known_.end(), std::nan(""));
     ++life_;
@@ -232,16 +238,41 @@ void Fmu::close() {
 // values
 
 bool Fmu::set_groups(const double* u) {
-    for (const Group& group : setup.set)
-        if (!set_group(group, u)) return false;
+    for (const Group& group : setup.set) {
+        const Group& open = closed_in_.empty() ? group : open_part(group, closed_in_);
+        if (!open.references.empty() && !set_group(open, u)) return false;
+    }
     std::copy(u, u + setup.inputs, known_.begin());
     return true;
 }
 
 bool Fmu::get_groups(double* y) {
-    for (const Group& group : setup.get)
-        if (!get_group(group, y)) return false;
+    if (closed_out_.empty() && clocks_.empty()) [[likely]] {
+        for (const Group& group : setup.get)
+            if (!get_group(group, y)) return false;
+        return true;
+    }
+    last_.resize(static_cast<std::size_t>(setup.outputs), 1.0);  // what a clock shows when it ticks
+    for (const Group& group : setup.get) {
+        const Group& open = closed_out_.empty() ? group : open_part(group, closed_out_);
+        if (!open.references.empty() && !get_group(open, last_.data())) return false;
+    }
+    std::copy(last_.begin(), last_.end(), y);
     return true;
+}
+
+// Of a call, what may be set or got now; arrays are not clocked.
+const Group& Fmu::open_part(const Group& group, const std::vector<std::uint8_t>& closed) {
+    if (group.references.size() != group.places.size()) return group;
+    part_.type = group.type;
+    part_.references.clear();
+    part_.places.clear();
+    for (std::size_t k = 0; k < group.places.size(); ++k) {
+        if (closed[group.places[k]]) continue;
+        part_.references.push_back(group.references[k]);
+        part_.places.push_back(group.places[k]);
+    }
+    return part_;
 }
 
 bool Fmu::take(Type type, const std::vector<fmi::Reference>& references, std::vector<double>& values) {
@@ -291,9 +322,19 @@ Fmu::Reach Fmu::judge_reach(Reach reach, double reached, double t, double h) {
     return reach == Reach::early && there ? Reach::whole : reach;
 }
 
+double Fmu::slack(double t, double h) const {
+    if (setup.grid == 0.0) return 0.0;
+    const double rounding = 8.0 * std::numeric_limits<double>::epsilon() * std::fabs(t + h);
+    return std::max(setup.grid, 1.001e-9 * h + rounding);
+}
+
 Fmu::Reach Fmu::move(double t, double h, const double* u, double* reached) {
     const double length = within_stop(t, h);
-    if (exchange_) return exchange_->advance(t, length, u) ? Reach::whole : Reach::failed;
+    if (exchange_) {
+        *reached = t + length;
+        if (!exchange_->advance(t, length, u, reached)) return Reach::failed;
+        return std::isnan(own_) || *reached == t + length ? Reach::whole : Reach::early;
+    }
     if (!set_inputs(u)) return Reach::failed;
     const Reach reach = advance(t, length, u, reached);
     // inputs that moved during the step are where the FMU left them
@@ -415,6 +456,43 @@ bool Fmu::slope(std::int64_t tick, const double*, double* dy) {
     return true;
 }
 
+// instants
+
+double Fmu::due_time() const {
+    if (pending_) return experiment_.t;  // now: not after any time
+    if (exchange_) return exchange_->next_event();
+    return clocks_.empty() ? next_event_ : std::min(next_event_, clocks_.due());
+}
+
+bool Fmu::due(std::int64_t& tick) {
+    const double at = due_time(), places = (at - experiment_.t) / setup.grid;
+    tick = places < 0x1p62 ? clock_.event_tick(at, true) : never_due;
+    return true;
+}
+
+bool Fmu::react(std::int64_t tick, int n, const double* u, const std::uint8_t* present, std::uint8_t* shown) {
+    return react_at(clock_.time(tick), n, u, present, shown) || report_failure(Call::react, tick);
+}
+
+bool Fmu::react_at(double t, int, const double* u, const std::uint8_t* present, std::uint8_t* shown) {
+    hot_.quick = false;
+    reacting_ = true;
+    return ready() && (exchange_ ? exchange_->react(u) : react_now(t, u, present, shown));
+}
+
+bool Fmu::commit(bool& again) {
+    again = false;
+    const bool done = exchange_ ? exchange_->commit(again) : update_now(again);
+    reacting_ = again;
+    return done || report_failure(Call::commit, 0);
+}
+
+bool Fmu::react_now(double, const double*, const std::uint8_t*, std::uint8_t*) {
+    return wrong("it has no event mode");
+}
+
+bool Fmu::update_now(bool&) { return wrong("it has no event mode"); }
+
 // state
 
 bool Fmu::save(Saved& saved) {
@@ -422,6 +500,8 @@ bool Fmu::save(Saved& saved) {
     if (!ready()) return false;
     if (!can_save()) return wrong("it cannot save its state");
     if (!unsaved_.empty()) return wrong(unsaved_, otherwise);
+    if (in_events_ && !pending_ && !(exchange_ ? exchange_->leave_instants() : leave_instants()))
+        return false;
     release(saved);
     saved.state = nullptr;
     if (!spare_.empty()) {
@@ -439,6 +519,14 @@ bool Fmu::save(Saved& saved) {
             otherwise);
     saved.known = known_;
     saved.next_event = next_event_;
+    saved.own = own_;
+    saved.pending = pending_;
+    saved.in_events = in_events_;
+    saved.stale = stale_;
+    saved.clocks = clocks_.state;
+    saved.closed_in = closed_in_;
+    saved.closed_out = closed_out_;
+    saved.last = last_;
     saved.ended = ended_;
     if (exchange_) exchange_->keep(saved.solution);
     if (!exchange_ && !rest_.watched) {
@@ -521,6 +609,15 @@ bool Fmu::recall(Saved& saved) {
     if (phase_ == Phase::terminated) phase_ = Phase::stepping;
     known_ = saved.known;
     next_event_ = saved.next_event;
+    own_ = saved.own;
+    pending_ = saved.pending;
+    in_events_ = saved.in_events;
+    reacting_ = false;
+    stale_ = saved.stale;
+    clocks_.state = saved.clocks;
+    closed_in_ = saved.closed_in;
+    closed_out_ = saved.closed_out;
+    last_ = saved.last;
     set_ended(saved.ended);
     forget();
     rest_.last.clear();

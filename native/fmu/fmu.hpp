@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/simulator.hpp"
+#include "fmu/clocks.hpp"
 #include "fmu/fmi.hpp"
 #include "fmu/library.hpp"
 #include "fmu/log.hpp"
@@ -55,6 +56,7 @@ struct Setup {
     bool logging = false;
     bool events = false;         // FMI 3: event mode is used
     bool early = false;          // its level handles steps that end early
+    double grid = 0.0;           // seconds between places for events, where its level takes instants; else 0
     bool feeds_through = false;  // outputs follow inputs between steps
     bool variable = false;       // steps may have any length
     bool interpolates = false;   // FMI 1, 2: input derivatives are accepted
@@ -66,6 +68,10 @@ struct Setup {
     std::vector<fmi::Reference> time;  // the independent variable, where there is one
     std::vector<fmi::Reference> texts_in, texts_out;
     std::vector<bool> binary_in, binary_out;
+    std::vector<ClockSetup> clocks;  // FMI 3
+    std::vector<std::vector<int>> clocked_in,
+        clocked_out;                                // per port: the clocks at whose ticks it has values
+    bool scheduled = false;                         // FMI 3: clocks activate parts of the model
     std::shared_ptr<const ExchangeSetup> exchange;  // model exchange: how hocket integrates it
 };
 
@@ -118,6 +124,18 @@ class Fmu : public Simulator {
     const void* hot() const override { return &hot_; }
     Failure failure() const override { return failure_; }
     void set_rows(int rows) override { rows_ = rows; }
+
+    // Instants (EventSimulator in model/protocols.py), where its level takes them. An event is pending until
+    // it is committed, and till then outputs are those before it.
+    bool takes_part() const override { return setup.grid > 0.0; }
+    void set_clock(const Clock& clock) override { clock_ = clock; }
+    bool due(std::int64_t& tick) override;
+    bool react(std::int64_t tick, int n, const double* u, const std::uint8_t* present,
+               std::uint8_t* shown) override;
+    bool commit(bool& again) override;
+    // The time of its next event, in seconds; infinity: it announces none.
+    double due_time() const;
+    bool react_at(double t, int n, const double* u, const std::uint8_t* present, std::uint8_t* shown);
 
     bool save(Snapshot& to) override;
     bool restore(Snapshot& from) override;
@@ -190,6 +208,10 @@ class Fmu : public Simulator {
     virtual bool set_inputs(const double* u);
     virtual bool evaluate(const double* u, double* y);
     virtual bool put_text(int port, const std::string& value);
+    // One instant: what is present is set, and what is there can be got; then discrete states change.
+    virtual bool react_now(double t, const double* u, const std::uint8_t* present, std::uint8_t* shown);
+    virtual bool update_now(bool& again);
+    virtual bool leave_instants() { return true; }
     virtual void forget() {}  // what was set before: it went back
     virtual double last_time() { return std::numeric_limits<double>::quiet_NaN(); }  // as it tells itself
     // Whether its first steps are seen.
@@ -215,6 +237,9 @@ class Fmu : public Simulator {
     double within_stop(double t, double h) const;
     // An end that differs from the one asked for by rounding only is that end.
     static Reach judge_reach(Reach reach, double reached, double t, double h);
+    // How far before its end an event is at the end of a step, for those whose level takes instants: all that
+    // engine/reference/level.py takes for whole is.
+    double slack(double t, double h) const;
     void set_ended(bool ended);       // it asks to end the simulation, from where it is now
     bool end_inside(double reached);  // it asks to do so before its step is whole: it fails
     bool trial() const { return newest_ != nullptr; }
@@ -227,7 +252,8 @@ class Fmu : public Simulator {
     template <class T> bool unpack(const Group& group, const std::vector<T>& room, double* values);
     // A step under held inputs and its outputs, when every port is a real in one call each.
     bool plain() const {
-        return straight_in_ && straight_out_ && setup.outputs > 0 && rows_ == 1 && !exchange_;
+        return straight_in_ && straight_out_ && setup.outputs > 0 && rows_ == 1 && !exchange_ &&
+               setup.clocks.empty() && !setup.scheduled;
     }
 
     void integrate(int version);  // if it is for model exchange
@@ -256,6 +282,19 @@ class Fmu : public Simulator {
     int rows_ = 1;
     std::vector<double> known_;  // the inputs that are set
     double next_event_ = never;  // that it has told of (FMI 3)
+    bool pending_ = false;       // an event at the time reached is to be handled, before anything else
+    bool in_events_ = false;     // it is in event mode, between the instants of one time
+    bool reacting_ = false;      // it is in an instant that is not committed, or asks for another
+    bool stale_ = false;         // inputs were set there since its discrete states were updated
+    // where it stands itself, at an event between two places of the clock; not a number: where its level does
+    double own_ = std::numeric_limits<double>::quiet_NaN();
+    Clock clock_;
+    Clocks clocks_;
+    std::vector<std::uint8_t> closed_in_,
+        closed_out_;            // per port: its clocks do not tick; empty: none has any
+    std::vector<double> last_;  // outputs as they were got last
+    Group part_;                // room
+    const Group& open_part(const Group& group, const std::vector<std::uint8_t>& closed);
     Failure failure_;
     std::string problem_, remedy_;
     bool spoke_ = false;  // the problem is a status that it returned
@@ -306,8 +345,11 @@ class Saved {
     fmi::State state = nullptr;
     int life = 0;  // the instance it is of
     std::vector<double> known;
-    double next_event = never;
-    bool ended = false;
+    double next_event = never, own = std::numeric_limits<double>::quiet_NaN();
+    bool ended = false, pending = false, in_events = false, stale = false;
+    std::vector<ClockState> clocks;
+    std::vector<std::uint8_t> closed_in, closed_out;
+    std::vector<double> last;
     std::vector<double> solution;                            // model exchange: where the integration stands
     double time = std::numeric_limits<double>::quiet_NaN();  // of the state: where the next step begins
     std::unique_ptr<TrialStep> trial;                        // where the rewind may be tried out

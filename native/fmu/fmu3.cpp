@@ -64,7 +64,16 @@ class Fmu3 final : public Fmu {
         lib.find(free_state_, "fmi3FreeFMUState");
         lib.find(set_binary_, "fmi3SetBinary");
         lib.find(get_binary_, "fmi3GetBinary");
-        if (setup.exchange) {
+        lib.find(set_clock_, "fmi3SetClock");
+        lib.find(get_clock_, "fmi3GetClock");
+        lib.find(get_interval_, "fmi3GetIntervalDecimal");
+        lib.find(get_interval_fraction_, "fmi3GetIntervalFraction");
+        lib.find(get_shift_, "fmi3GetShiftDecimal");
+        lib.find(get_shift_fraction_, "fmi3GetShiftFraction");
+        if (setup.scheduled) {
+            lib.need(instantiate_scheduled_, "fmi3InstantiateScheduledExecution");
+            lib.need(activate_, "fmi3ActivateModelPartition");
+        } else if (setup.exchange) {
             lib.need(instantiate_exchange_, "fmi3InstantiateModelExchange");
             integrate(3);
         } else {
@@ -103,7 +112,8 @@ class Fmu3 final : public Fmu {
     }
 
     bool both(const Span& span, const double* u, double* y) {
-        if (phase_ != Phase::stepping || trial() || due_ || !settled() || rests()) [[unlikely]]
+        if (phase_ != Phase::stepping || trial() || pending_ || in_events_ || !settled() || rests())
+            [[unlikely]]
             return Fmu::step(span, u) && Fmu::output(span.tick + span.ticks, u, y);
         if (setup.inputs > 0) {
             const Group& in = setup.set[0];
@@ -130,6 +140,10 @@ class Fmu3 final : public Fmu {
             const auto& name = static_cast<Fmu3*>(self)->setup.name;
             log({name, status, category ? category : "", message ? message : ""});
         };
+        if (setup.scheduled)
+            return instantiate_scheduled_(
+                setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(), false, setup.logging, this,
+                logger, [](void*) {}, [] {}, [] {});
         if (setup.exchange)
             return instantiate_exchange_(setup.name.c_str(), setup.token.c_str(), setup.resources.c_str(),
                                          false, setup.logging, this, logger);
@@ -156,12 +170,13 @@ class Fmu3 final : public Fmu {
         const Experiment& run = experiment_;
         return call(enter_, run.tolerant, run.tolerance, run.t, run.stops, run.stop);
     }
-    bool leave_initialisation() override { return call(exit_) && (!setup.events || leave_events()); }
-    void terminate() override { call(terminate_); }
-    void forget() override {
-        texts_.assign(texts_.size(), std::nullopt);
-        due_ = false;
+    bool leave_initialisation() override {
+        if (!call(exit_)) return false;
+        if (!clocks_.empty()) return start_clocks();
+        return !setup.events || leave_events();
     }
+    void terminate() override { call(terminate_); }
+    void forget() override { texts_.assign(texts_.size(), std::nullopt); }
 
     // events
 
@@ -169,27 +184,190 @@ class Fmu3 final : public Fmu {
     bool settle() {
         bool again = true;
         for (int round = 0; again; ++round) {
-            bool terminates = false, nominals = false, states = false, defined = false;
-            double next = 0.0;
-            again = false;
-            if (!call(update_, &again, &terminates, &nominals, &states, &defined, &next)) return false;
-            if (terminates) {
-                set_ended(true);
-                return true;
-            }
-            if (round == rounds)
+            if (round > rounds)
                 return wrong("its events do not settle: fmi3UpdateDiscreteStates asked for 1000 rounds");
-            next_event_ = defined ? next : never;
+            if (!update_now(again)) return false;
         }
         return true;
     }
     bool leave_events() { return settle() && call(enter_steps_); }
-    // A step ended early, at an event, and was not taken back: the event is handled before anything else.
-    bool meet_event() {
-        if (!due_) return true;
-        due_ = false;
+    // What happened at the time reached and was not handled, or not left, before anything else.
+    bool leave_instants() override {
+        if (!pending_ && !in_events_) return true;
+        const bool here = in_events_, unsettled = pending_ || stale_;
+        pending_ = in_events_ = false;
         owed_.reset();
-        return enter_events() && leave_events();
+        clocks_.end_time();
+        if (setup.scheduled) return true;
+        if (!here) return enter_events() && leave_events();
+        return unsettled ? leave_events() : call(enter_steps_);
+    }
+    bool react_now(double t, const double* u, const std::uint8_t* present, std::uint8_t* shown) override {
+        if (!in_events_ && !setup.scheduled && !enter_events()) return false;
+        in_events_ = true;
+        owed_.reset();
+        if (clocks_.empty()) return put_now(u);
+        clocks_.activate(t, setup.grid, present);
+        open_ports();
+        if (setup.scheduled) return set_groups(u) && activate_parts(t, shown);
+        if (!set_active_clocks()) return false;
+        stale_ = true;  // what is clocked is present, the same value or not
+        return set_groups(u) && show_clocks(shown);
+    }
+    bool update_now(bool& again) override {
+        bool terminates = false, nominals = false, states = false, defined = false;
+        double next = 0.0;
+        again = false;
+        if (setup.scheduled) {
+            pending_ = stale_ = false;
+            return tick();
+        }
+        if (!call(update_, &again, &terminates, &nominals, &states, &defined, &next)) return false;
+        pending_ = stale_ = false;
+        if (terminates) {
+            set_ended(true);
+            again = false;
+        } else {
+            next_event_ = defined ? next : never;
+        }
+        return clocks_.empty() || tick();
+    }
+
+    // clocks
+
+    bool start_clocks() {
+        const auto count = [](std::size_t size) { return std::vector<std::uint8_t>(size, 0); };
+        closed_in_ = count(setup.clocked_in.size());
+        closed_out_ = count(setup.clocked_out.size());
+        activated_.assign(clocks_.setup.size(), 0);
+        for (std::size_t k = 0; k < clocks_.setup.size(); ++k)
+            if (clocks_.setup[k].told && !ask_shift(static_cast<int>(k))) return false;
+        clocks_.start(experiment_.t);
+        fresh_ = true;
+        for (std::size_t k = 0; k < clocks_.setup.size(); ++k)
+            if (clocks_.setup[k].told && !ask_interval(static_cast<int>(k))) return false;
+        if (setup.grid == 0.0) {  // nothing ticks: a trial
+            open_ports();
+            return !setup.events || leave_events();
+        }
+        std::vector<double> first(static_cast<std::size_t>(setup.outputs));
+        if (!get_groups(first.data())) return false;
+        open_ports();
+        in_events_ = pending_ = true;  // event mode directly follows initialisation
+        return true;
+    }
+    bool refuse_interval(int k) {
+        return wrong("the interval of its clock number " + std::to_string(k + 1) + " is " +
+                     written(told_.value()) + " s: that of a periodic clock must be above zero, none below");
+    }
+    bool ask_interval(int k) {
+        const ClockSetup& clock = clocks_.setup[k];
+        constexpr std::size_t one = 1;
+        Qualifier3 qualifier = changed;
+        if (clock.fractions && get_interval_fraction_) {
+            std::uint64_t counter = 0, resolution = 1;
+            if (!call(get_interval_fraction_, &clock.reference, one, &counter, &resolution, &qualifier))
+                return false;
+            if (resolution == 0) resolution = 1;
+            told_ = Ratio::reduce(counter, resolution);
+        } else {
+            double seconds = 0.0;
+            if (!call(get_interval_, &clock.reference, one, &seconds, &qualifier)) return false;
+            if (!std::isfinite(seconds)) seconds = -1.0;
+            told_ = Ratio::of(seconds);
+        }
+        if (qualifier != changed && !(clock.kind == ClockSetup::Kind::periodic && fresh_)) return true;
+        return clocks_.set_interval(k, told_) || refuse_interval(k);
+    }
+    bool ask_shift(int k) {
+        ClockSetup& clock = clocks_.setup[k];
+        constexpr std::size_t one = 1;
+        if (clock.kind != ClockSetup::Kind::periodic) return true;
+        if (clock.fractions && get_shift_fraction_) {
+            std::uint64_t counter = 0, resolution = 1;
+            if (!call(get_shift_fraction_, &clock.reference, one, &counter, &resolution)) return false;
+            clock.shift = Ratio::reduce(counter, resolution ? resolution : 1);
+        } else if (get_shift_) {
+            double seconds = 0.0;
+            if (!call(get_shift_, &clock.reference, one, &seconds)) return false;
+            clock.shift = Ratio::of(seconds);
+        }
+        return true;
+    }
+    // Clocked variables have values while a clock of theirs ticks.
+    void open_ports() {
+        const auto open = [&](const std::vector<std::vector<int>>& clocks,
+                              std::vector<std::uint8_t>& closed) {
+            for (std::size_t k = 0; k < clocks.size(); ++k)
+                closed[k] =
+                    !clocks[k].empty() && std::none_of(clocks[k].begin(), clocks[k].end(),
+                                                       [&](int c) { return clocks_.state[c].active; });
+        };
+        open(setup.clocked_in, closed_in_);
+        open(setup.clocked_out, closed_out_);
+    }
+    bool set_active_clocks() {
+        references_.clear();
+        for (int k : clocks_.order)
+            if (clocks_.state[k].active) references_.push_back(clocks_.setup[k].reference);
+        const std::vector<std::uint8_t> on(references_.size(), 1);
+        return references_.empty() || call(set_clock_, references_.data(), references_.size(),
+                                           reinterpret_cast<const bool*>(on.data()));
+    }
+    // Which outputs are present: clocks that the FMU ticks, and what is clocked by a clock that does.
+    bool show_clocks(std::uint8_t* shown) {
+        for (std::size_t k = 0; k < clocks_.setup.size(); ++k) {
+            const ClockSetup& clock = clocks_.setup[k];
+            if (clock.kind != ClockSetup::Kind::output) continue;
+            bool ticks = false;
+            constexpr std::size_t one = 1;
+            if (!call(get_clock_, &clock.reference, one, &ticks)) return false;
+            clocks_.state[k].active = clocks_.state[k].active || ticks;
+            if (clock.place >= 0) shown[clock.place] = clocks_.state[k].active;
+        }
+        open_ports();
+        for (std::size_t k = 0; k < setup.clocked_out.size(); ++k)
+            if (!setup.clocked_out[k].empty()) shown[k] = !closed_out_[k];
+        return true;
+    }
+    // Scheduled execution: one part of the model after the other, none interrupts another.
+    bool activate_parts(double t, std::uint8_t* shown) {
+        for (int k : clocks_.order) {
+            if (!clocks_.state[k].active || activated_[k]) continue;
+            activated_[k] = 1;
+            if (!call(activate_, clocks_.setup[k].reference, t) || !show_clocks(shown)) return false;
+        }
+        return show_clocks(shown);
+    }
+    // The ticks of an instant are over: what is next is known only now.
+    bool tick() {
+        const std::vector<ClockState> before = clocks_.state;
+        clocks_.end_instant();
+        activated_.assign(activated_.size(), 0);
+        open_ports();
+        for (std::size_t k = 0; k < clocks_.setup.size(); ++k) {
+            const ClockSetup& clock = clocks_.setup[k];
+            const bool wanted = (clock.kind == ClockSetup::Kind::changing && (before[k].active || fresh_)) ||
+                                clock.kind == ClockSetup::Kind::countdown ||
+                                (clock.kind == ClockSetup::Kind::periodic && clock.tunable);
+            if (wanted && !ask_interval(static_cast<int>(k))) return false;
+        }
+        fresh_ = false;
+        return true;
+    }
+    // Inputs in event mode.
+    bool put_now(const double* u) {
+        if (std::equal(known_.begin(), known_.end(), u)) return true;
+        stale_ = true;
+        return set_groups(u);
+    }
+    // Inputs before an event that is pending: those that may change only there stay.
+    bool put_before(const double* u) {
+        if (!setup.feeds_through || std::equal(known_.begin(), known_.end(), u)) return true;
+        if (!jumps(u)) return set_groups(u);
+        before_.assign(u, u + setup.inputs);
+        for (int k : setup.discrete) before_[k] = known_[k];
+        return set_groups(before_.data());
     }
     // A step ended at an event and may be made again, to there: the event must come again.
     struct OwedEvent {
@@ -221,14 +399,16 @@ class Fmu3 final : public Fmu {
                            [&](int k) { return known_[k] != u[k]; });
     }
     bool set_inputs(const double* u) override {
-        if (!meet_event()) return false;
+        if (!leave_instants()) return false;
         if (setup.inputs == 0) return true;
         if (phase_ != Phase::stepping || !setup.events || !jumps(u)) return set_groups(u);
         return enter_events() && set_groups(u) && leave_events();
     }
     // In event mode outputs may be got after inputs were set; in step mode FMI 3 leaves that to the FMU.
     bool evaluate(const double* u, double* y) override {
-        if (!meet_event()) return false;
+        if (in_events_) return put_now(u) && get_groups(y);
+        if (setup.grid > 0.0 && pending_) return put_before(u) && get_groups(y);
+        if (!leave_instants()) return false;
         if (!setup.feeds_through || std::equal(known_.begin(), known_.end(), u)) return get_groups(y);
         if (!setup.events) return set_groups(u) && get_groups(y);
         return enter_events() && set_groups(u) && settle() && get_groups(y) && call(enter_steps_);
@@ -237,20 +417,26 @@ class Fmu3 final : public Fmu {
         if (phase_ != Phase::stepping || !setup.events) return Fmu::put_text(port, value);
         if (texts_[port] == value) return true;
         texts_[port] = value;
+        if (in_events_) return stale_ = true, Fmu::put_text(port, value);
         return enter_events() && Fmu::put_text(port, value) && leave_events();
     }
 
     // In one call, if nothing happens on the way; an event that it has told of is a place to stop at.
     Reach advance(double t, double h, const double* u, double* reached) override {
+        if (setup.scheduled) return Reach::whole;  // only clocks move it
         const double end = t + h, least = 1e-12 * std::max(std::fabs(end), h);
+        const double margin = std::max(least, slack(t, h));  // an event so near is at the end
+        double from = std::isnan(own_) ? t : own_;
+        own_ = std::nan("");
         u_ = u;
         began_ = t;
         compare_owed(t, h, u);
-        int still = 0;
-        for (double from = t;;) {
-            const bool told = setup.variable && next_event_ > from + least && next_event_ < end - least;
-            const double to = told ? next_event_ : end;
-            const double length = from == t && !told ? h : to - from;
+        for (int still = 0;;) {
+            const bool ahead = setup.variable && next_event_ > from + least;
+            const bool told = ahead && next_event_ < end - margin;
+            const bool last = ahead && !told && next_event_ <= end + setup.grid && setup.grid > 0.0;
+            const double to = told || last ? next_event_ : end;
+            const double length = from == t && to == end ? h : to - from;
             bool events = false, terminates = false, early = false;
             double at = to;
             const Status status =
@@ -260,18 +446,25 @@ class Fmu3 final : public Fmu {
                 if (status == discard && terminates) return end_at(t, h, from);
                 return status == discard ? Reach::early : (good(status, step_.name), Reach::failed);
             }
-            if (!(events || terminates || early) && next_event_ > end + least) [[likely]]
+            if (!(events || terminates || early) && next_event_ > end + std::max(least, setup.grid))
+                [[likely]]
                 return owed_ && is_gone(end) ? Reach::failed : Reach::whole;
             if (events) owed_.reset();
-            const bool short_of = early && at < to - least;
+            const bool short_of = early && at < to - margin;
             *reached = short_of ? at : to;
             if (terminates) return end_at(t, h, *reached);
             if (short_of && setup.early && at > t + least) {  // an event at t itself is handled here
-                due_ = events && setup.events;
-                if (due_) owe_event(t, at, h, u);
+                pending_ = events && setup.events;
+                if (pending_) owe_event(t, at, h, u);
+                if (setup.grid > 0.0) own_ = at;
                 return Reach::early;
             }
-            const bool due = events || next_event_ <= *reached + least;
+            const bool due = events || next_event_ <= *reached + std::max(least, setup.grid);
+            if (setup.grid > 0.0 && due && setup.events && !short_of && !told) {
+                pending_ = true;  // for the instants of its level
+                own_ = early ? at : to;
+                return Reach::whole;
+            }
             if (due && setup.events && !(enter_events() && leave_events())) return Reach::failed;
             if (ended_) return *reached >= end - least ? Reach::whole : (end_inside(*reached), Reach::failed);
             if (!short_of && !told) return Reach::whole;
@@ -397,10 +590,22 @@ class Fmu3 final : public Fmu {
     std::vector<Reference> intermediate_;
     std::vector<int> intermediate_places_;
     std::vector<std::int32_t> orders_;
+    std::vector<double> before_;
+    Function<InstantiateSe3> instantiate_scheduled_;
+    Function<ActivatePartition3> activate_;
+    Function<SetClock3> set_clock_;
+    Function<GetClock3> get_clock_;
+    Function<GetInterval3> get_interval_;
+    Function<GetIntervalFraction3> get_interval_fraction_;
+    Function<GetShift3> get_shift_;
+    Function<GetShiftFraction3> get_shift_fraction_;
+    std::vector<Reference> references_;
+    std::vector<std::uint8_t> activated_;
+    Ratio told_;
+    bool fresh_ = false;                             // nothing has ticked yet
     std::vector<std::optional<std::string>> texts_;  // that it has
     const double* u_ = nullptr;
     double began_ = 0.0;
-    bool due_ = false;  // event mode, before anything else
     std::optional<OwedEvent> owed_;
 };
 

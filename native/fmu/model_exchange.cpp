@@ -53,7 +53,7 @@ bool Exchange::begin() {
     above_.assign(indicators_, 0);
     texts_.clear();
     past_length_ = 0.0;
-    rated_ = with_rates_ = false;
+    rated_ = with_rates_ = changed_ = false;
     read_ = Read::nothing;
     looks_ = looks_at_most;
     doubted_ = setup_.doubted;
@@ -70,7 +70,8 @@ bool Exchange::begin() {
 }
 
 void Exchange::keep(std::vector<double>& numbers) const {
-    numbers.assign({time_, floor_, defined_ ? 1.0 : 0.0, next_, sided_ ? 1.0 : 0.0, past_length_});
+    numbers.assign(
+        {time_, floor_, defined_ ? 1.0 : 0.0, next_, sided_ ? 1.0 : 0.0, past_length_, changed_ ? 1.0 : 0.0});
     for (const auto* part : {&settled_, &x_, &placed_, &past_, &first_z_})
         numbers.insert(numbers.end(), part->begin(), part->end());
     numbers.insert(numbers.end(), above_.begin(), above_.end());
@@ -84,7 +85,8 @@ void Exchange::recall(const std::vector<double>& numbers) {
     next_ = from[3];
     sided_ = from[4] != 0.0;
     past_length_ = from[5];
-    from += 6;
+    changed_ = from[6] != 0.0;
+    from += 7;
     for (auto* part : {&settled_, &x_, &placed_, &past_, &first_z_}) {
         std::copy(from, from + part->size(), part->begin());
         from += part->size();
@@ -99,27 +101,88 @@ void Exchange::recall(const std::vector<double>& numbers) {
 // Event iteration, and back to continuous time.
 bool Exchange::settle() {
     Events events;
-    bool changed = false;
     for (int round = 0; round == 0 || events.again; ++round) {
-        events = told_.value_or(Events{});
-        if (!told_ && !succeeds(calls_.update(fmu_.instance_, events), calls_.update_name())) return false;
-        told_.reset();
-        if (events.terminates) fmu_.set_ended(true);
-        if (round == rounds)
+        if (round > rounds)
             return fmu_.wrong(std::string("its events do not settle: ") + calls_.update_name() +
                               " asked for " + std::to_string(rounds) + " rounds");
-        changed = changed || events.states_changed;
+        if (!update(events)) return false;
     }
+    return resume();
+}
+
+// One round of it.
+bool Exchange::update(Events& events) {
+    events = told_.value_or(Events{});
+    if (!told_ && !succeeds(calls_.update(fmu_.instance_, events), calls_.update_name())) return false;
+    told_.reset();
+    if (events.terminates) fmu_.set_ended(true);
+    fmu_.pending_ = fmu_.stale_ = false;
     defined_ = events.defined;
     next_ = events.next;
-    if (changed && states_ > 0) {
+    changed_ = changed_ || events.states_changed;
+    return true;
+}
+
+bool Exchange::resume() {
+    if (changed_ && states_ > 0) {
         if (!succeeds(calls_.get_states, x_.data(), states_)) return false;
         placed_ = x_;
         past_length_ = 0.0;
     }
-    sided_ = false;
-    rated_ = outputs_known_ = wanted_ = false;
+    changed_ = sided_ = rated_ = outputs_known_ = wanted_ = fmu_.in_events_ = false;
     return !calls_.enter_continuous || succeeds(calls_.enter_continuous);
+}
+
+// instants
+
+bool Exchange::react(const double* u) {
+    if (!fmu_.in_events_) {
+        // the FMU sees the jump as one from the solution, whatever inputs output() has tried
+        if (!put_states(x_.data()) || !put_solution() || !enter_events()) return false;
+        fmu_.in_events_ = true;
+        past_length_ = 0.0;
+    }
+    return put_now(u);
+}
+
+// Inputs in event mode.
+bool Exchange::put_now(const double* u) {
+    if (std::equal(fmu_.known_.begin(), fmu_.known_.end(), u)) return true;
+    fmu_.stale_ = true;
+    return fmu_.set_groups(u);
+}
+
+bool Exchange::commit(bool& again) {
+    Events events;
+    if (!update(events)) return false;
+    again = events.again && !events.terminates;
+    return true;
+}
+
+Exchange::Postponed Exchange::postpone(double s, double h) {
+    const bool at_end = s >= h - fmu_.slack(t_, h);
+    if (fmu_.setup.grid == 0.0 || !(at_end || fmu_.setup.early)) return Postponed::no;
+    fmu_.pending_ = true;
+    if (s < h) fmu_.own_ = t_ + s;
+    return at_end ? Postponed::at_end : Postponed::within;
+}
+
+bool Exchange::leave_instants() {
+    const bool unsettled = fmu_.pending_ || fmu_.stale_, here = fmu_.in_events_;
+    if (!unsettled && !here) return true;
+    if (!here) {
+        past_length_ = 0.0;
+        if (!enter_events()) return false;
+    }
+    if (!(unsettled ? settle() : resume())) return false;
+    settled_ = fmu_.known_;
+    return true;
+}
+
+bool Exchange::put_solution() {
+    const bool known =
+        std::none_of(settled_.begin(), settled_.end(), [](double value) { return std::isnan(value); });
+    return !known || put_inputs(settled_.data());
 }
 
 bool Exchange::enter_events() {
@@ -142,6 +205,10 @@ bool Exchange::set_text(int port, const std::string& value) {
     texts_.resize(fmu_.setup.texts_in.size());
     if (texts_[port] == value) return true;
     texts_[port] = value;
+    if (fmu_.in_events_) {
+        fmu_.stale_ = true;
+        return fmu_.write_texts(&fmu_.setup.texts_in[port], 1, &value, fmu_.setup.binary_in[port]);
+    }
     return enter_events() &&
            fmu_.write_texts(&fmu_.setup.texts_in[port], 1, &value, fmu_.setup.binary_in[port]) && settle();
 }
@@ -150,15 +217,15 @@ double Exchange::due(double end) const {
     if (!defined_) return never;
     const double s = next_ - t_;
     if (s > end + resolution()) return never;
-    return std::max(0.0, std::min(s, end));
+    return s > end - fmu_.setup.grid ? end : std::max(0.0, s);
 }
 
 // where the FMU stands
 
 // What two times may differ by and still be the same.
 double Exchange::resolution() const {
-    return 16.0 * std::numeric_limits<double>::epsilon() *
-           std::max(std::fabs(t_), std::fabs(defined_ ? next_ : 0.0));
+    return std::max(fmu_.setup.grid, 16.0 * std::numeric_limits<double>::epsilon() *
+                                         std::max(std::fabs(t_), std::fabs(defined_ ? next_ : 0.0)));
 }
 
 // The time s seconds into the step: a time event is hit exactly, and none is gone behind.
@@ -219,7 +286,7 @@ bool Exchange::stand(double s, const double* x) {
     if (!put_time(at(s))) return false;
     if (inputs > 0) {
         room_.resize(inputs);
-        for (int j = 0; j < inputs; ++j) room_[j] = value_at(u_.data() + j, rows_, inputs, s);
+        for (int j = 0; j < inputs; ++j) room_[j] = value_at(u_.data() + j, rows_, inputs, s + lag_);
         if (!put_inputs(room_.data())) return false;
     }
     return put_states(x);
@@ -241,7 +308,10 @@ bool Exchange::beyond(const std::vector<double>& z) const {
 
 bool Exchange::enter(double t, int rows, const double* u) {
     if (!doubted_.empty() && !know_outputs()) return false;
-    t_ = t;
+    if (!leave_instants()) return false;
+    t_ = std::isnan(fmu_.own_) ? t : fmu_.own_;
+    lag_ = t_ - t;
+    fmu_.own_ = std::nan("");
     rows_ = rows;
     u_.assign(u, u + static_cast<std::size_t>(rows) * fmu_.setup.inputs);
     const bool jumps = !std::equal(settled_.begin(), settled_.end(), u);
@@ -249,11 +319,7 @@ bool Exchange::enter(double t, int rows, const double* u) {
     if (!jumps && !timed) return stand(0.0, x_.data());
     if (timed) past_length_ = 0.0;
     // the FMU sees the jump as one from the solution, whatever inputs output() has tried
-    if (!put_time(at(0.0)) || !put_states(x_.data())) return false;
-    const bool known =
-        std::none_of(settled_.begin(), settled_.end(), [](double value) { return std::isnan(value); });
-    if (known && !put_inputs(settled_.data())) return false;
-    return jump(u);
+    return put_time(at(0.0)) && put_states(x_.data()) && put_solution() && jump(u);
 }
 
 bool Exchange::rates(double s, const double* x, double* dx) {
@@ -358,6 +424,8 @@ void Exchange::leave() { settled_ = fmu_.known_; }
 // outputs
 
 bool Exchange::evaluate(const double* u, double* y) {
+    if (fmu_.reacting_) return put_now(u) && fmu_.get_groups(y);
+    if (fmu_.in_events_ && !leave_instants()) return false;
     bool moved = false;
     if (fmu_.setup.feeds_through) {
         moved = !std::equal(fmu_.known_.begin(), fmu_.known_.end(), u);
@@ -367,7 +435,8 @@ bool Exchange::evaluate(const double* u, double* y) {
                                      [&](int j) { return fmu_.known_[j] != u[j]; });
         if (!put_inputs(u)) return false;
         // the others take effect at an event
-        if (!std::equal(fmu_.known_.begin(), fmu_.known_.end(), u) && !jump(u)) return false;
+        const bool waits = fmu_.setup.grid > 0.0 && fmu_.pending_;
+        if (!waits && !std::equal(fmu_.known_.begin(), fmu_.known_.end(), u) && !jump(u)) return false;
     }
     if (moved && states_ > 0) placed_[0] = std::nan("");
     if (!put_states(x_.data()) || !turn_to(Read::outputs)) return false;

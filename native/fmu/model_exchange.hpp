@@ -47,7 +47,17 @@ class Exchange {
     // the outputs under these inputs, which may be others than those of the last step
     bool evaluate(const double* u, double* y);
     // a step with the method of the setup
-    bool advance(double t, double h, const double* u);
+    bool advance(double t, double h, const double* u, double* reached);
+    // an instant: the inputs are set in event mode; then discrete states change
+    bool react(const double* u);
+    bool commit(bool& again);
+    bool leave_instants();  // those of the time reached are over
+    double next_event() const { return defined_ ? next_ : never; }
+    // Whether an event s seconds into a step of h is left to the instants of its level: at the end of the
+    // step, or where steps may end early; then the step ends there.
+    enum class Postponed : int { no, within, at_end };
+    Postponed postpone(double s, double h);
+    double lag() const { return lag_; }
     // a string or binary input: only at an event
     bool set_text(int port, const std::string& value);
 
@@ -85,6 +95,8 @@ class Exchange {
         return succeeds(function(fmu_.instance_, arguments...), function.name);
     }
     bool settle();
+    bool update(Events& events);
+    bool resume();
     bool enter_events();
     bool jump(const double* u);  // an event that sets the inputs
     double at(double s) const;
@@ -92,6 +104,8 @@ class Exchange {
     bool put_time(double time);
     bool put_inputs(const double* u);
     bool put_states(const double* x);
+    bool put_solution();
+    bool put_now(const double* u);
     bool place(const double* x, const double* u);
     bool read_outputs(double* y);
     bool read_fresh(double* y);
@@ -106,7 +120,7 @@ class Exchange {
     bool beyond(const std::vector<double>& z) const;
 
     // the fixed-step methods (model_exchange_steps.cpp)
-    bool cover(double begin, double end, double dt);
+    bool cover(double begin, double end, double dt, double h, Postponed& postponed);
     bool over(double from, double ds, double& stop, bool& event);
     bool locate(double from, double ds, double& stop);
     bool micro(double s, double ds);
@@ -119,7 +133,8 @@ class Exchange {
 
     int states_ = 0, indicators_ = 0;
     int rows_ = 1;
-    double t_ = 0.0;               // when the step began
+    double t_ = 0.0;               // when the step began, and
+    double lag_ = 0.0;             // how much later that is than its level thinks
     std::vector<double> u_;        // its polynomials
     double time_ = 0.0;            // what the FMU was told, and
     std::vector<double> placed_;   // the states it was told
@@ -128,6 +143,7 @@ class Exchange {
     double floor_ = 0.0;  // the last event: time does not go back behind it
     bool defined_ = false;
     double next_ = 0.0;           // the next time event
+    bool changed_ = false;        // states have jumped in this event mode
     std::optional<Events> told_;  // by initialisation (FMI 1): the first round of event iteration
 
     bool sided_ = false;  // the sides are known

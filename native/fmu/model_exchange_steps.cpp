@@ -30,14 +30,19 @@ double largest(const std::vector<double>& values) {
 
 }  // namespace
 
-bool Exchange::advance(double t, double h, const double* u) {
+bool Exchange::advance(double t, double h, const double* u, double* reached) {
     if (setup_.method.b.empty()) return fmu_.wrong("its steps are made by a solver in Python");
     if (!enter(t, fmu_.rows_, u)) return false;
+    h -= lag_;
     if (h > 0.0) {
         const int count = micro_steps(h, setup_.method.longest);
         const double dt = h / count;
         for (int number = 0; number < count; ++number) {
-            if (!cover(number * dt, number == count - 1 ? h : (number + 1) * dt, dt)) return false;
+            const double end = number == count - 1 ? h : (number + 1) * dt;
+            Postponed postponed = Postponed::no;
+            if (!cover(number * dt, end, dt, h, postponed)) return false;
+            if (postponed == Postponed::within) *reached = fmu_.own_;
+            if (postponed != Postponed::no) break;
             if (fmu_.ended_ && number < count - 1) return fmu_.end_inside(t_ + (number + 1) * dt);
         }
     }
@@ -46,7 +51,7 @@ bool Exchange::advance(double t, double h, const double* u) {
 }
 
 // One micro step, in as many parts as there are events.
-bool Exchange::cover(double begin, double end, double dt) {
+bool Exchange::cover(double begin, double end, double dt, double h, Postponed& postponed) {
     double from = begin;
     for (int events = 0; events < events_at_most; ++events) {
         const double timed = due(end);
@@ -58,8 +63,10 @@ bool Exchange::cover(double begin, double end, double dt) {
             if (!over(from, from == begin && stop == end ? dt : stop - from, stop, event)) return false;
             happens = event || (happens && stop == wanted);
         }
-        if (happens && !event()) return false;
         from = stop;
+        if (happens) postponed = postpone(from, h);
+        if (postponed != Postponed::no) return true;
+        if (happens && !event()) return false;
         if (from >= end) return true;
         if (fmu_.ended_) return fmu_.end_inside(t_ + from);
     }

@@ -655,6 +655,11 @@ class Exchange:
     def crossed(self, s: float, x: _Floats, /) -> int: ...
     def accept(self, s: float, x: _Floats, /) -> int: ...
     def event(self) -> bool: ...
+    def postpone(self, s: float, h: float, /) -> int:
+        """Return 0: an event here is to be handled, 1: the step ends here, 2: that is its end."""
+
+    @property
+    def lag(self) -> float: ...
     def leave(self) -> None: ...
     def due(self, end: float, /) -> float: ...
     def probe(self, x: _Floats, u: _Floats, outputs: int, /) -> tuple[_Floats, _Floats] | None: ...
@@ -677,6 +682,7 @@ class Fmu(Simulator):
     """An FMU; None and False: a call failed, and `problem` says why."""
 
     early: bool
+    grid: float
     def instantiate(self) -> bool: ...
     def put(self, type: int, references: Sequence[int], values: Sequence[float], /) -> bool: ...
     def put_whole(self, type: int, references: Sequence[int], values: Sequence[int], /) -> bool: ...
@@ -692,6 +698,13 @@ class Fmu(Simulator):
 
     def output(self, u: _Floats, /) -> _Floats | None: ...
     def slope(self, u: _Floats, /) -> _Floats | None: ...
+    def due(self) -> float | None: ...
+    def react(self, t: float, n: int, u: _Floats, present: Sequence[bool], /) -> list[bool] | None:
+        """Return which outputs are present."""
+
+    def commit(self) -> int:
+        """Return 1: another instant must follow, 0: none, -1: it failed."""
+
     def save(self) -> FmuState | None: ...
     def restore(self, state: FmuState, /) -> bool: ...
     def doubts_saving(self) -> tuple[list[float], float, bool] | None:
@@ -769,6 +782,23 @@ class ExchangeSetup:
         atol: float,
     ) -> None: ...
 
+class ClockSetup:
+    """A clock of FMI 3; kinds: 0 triggered, 1 output, 2 periodic, 3 changing, 4 countdown."""
+
+    def __init__(
+        self,
+        *,
+        reference: int,
+        kind: int,
+        place: int,
+        priority: int,
+        told: bool,
+        tunable: bool,
+        fractions: bool,
+        interval: tuple[int, int],
+        shift: tuple[int, int],
+    ) -> None: ...
+
 class FmuSetup:
     """What the model description of an FMU says, as numbers."""
 
@@ -794,6 +824,10 @@ class FmuSetup:
         texts_in: Sequence[TextVariable],
         texts_out: Sequence[TextVariable],
         exchange: ExchangeSetup | None,
+        clocks: Sequence[ClockSetup] = ...,
+        clocked_in: Sequence[Sequence[int]] = ...,
+        clocked_out: Sequence[Sequence[int]] = ...,
+        scheduled: bool = ...,
     ) -> None: ...
     @property
     def name(self) -> str: ...

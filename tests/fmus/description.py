@@ -77,7 +77,7 @@ def _root(model: Model, **attributes: str) -> ET.Element:
 
 
 def _interfaces(root: ET.Element, model: Model, interfaces: tuple[str, ...]) -> None:
-    for word, tag in (("me", "ModelExchange"), ("cs", "CoSimulation")):
+    for word, tag in (("me", "ModelExchange"), ("cs", "CoSimulation"), ("se", "ScheduledExecution")):
         if word in interfaces:
             face = ET.SubElement(root, tag, modelIdentifier=model.name)
             for capability in model.capabilities:
@@ -223,7 +223,10 @@ def _description_3(model: Model, interfaces: tuple[str, ...]) -> ET.Element:
         attributes |= {"initial": v.initial} if v.initial else {}
         attributes |= {"declaredType": v.declared} if v.declared else {}
         if v.type == "Clock":
-            attributes["intervalVariability"] = "triggered"
+            ticks = v.options.get("ticks", {"intervalVariability": "triggered"})
+            attributes |= {key: _text(value) for key, value in ticks.items()}
+        if "clocks" in v.options:
+            attributes["clocks"] = " ".join(str(model[name].reference) for name in v.options["clocks"])
         if v.options.get("intermediate"):
             attributes["intermediateUpdate"] = "true"
         if v.derivative_of:

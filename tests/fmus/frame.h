@@ -39,6 +39,8 @@ HOOK void configure(Model *) {}
 HOOK double partial(Model *, unsigned, unsigned) { return 0; }
 HOOK double *place(Model *, unsigned, size_t *) { return NULL; }
 HOOK void destroy(Model *) {}
+HOOK int activate(Model *, unsigned) { return ERROR; }
+HOOK Interval interval(Model *, unsigned) { return (Interval){0, 0}; }
 
 void rk4(Model *m, double h, int steps) {
     const unsigned n = TABLE.states, *state = TABLE.state, *derivative = TABLE.derivative;

@@ -48,9 +48,11 @@ EXPORT Model *fmi3InstantiateModelExchange(const char *name, const char *token, 
     return m;
 }
 
-EXPORT Model *fmi3InstantiateScheduledExecution(const char *, const char *, const char *, bool, bool, void *, void *,
-                                                void *, void *, void *) {
-    return NULL;
+EXPORT Model *fmi3InstantiateScheduledExecution(const char *name, const char *token, const char *, bool, bool,
+                                                void *environment, void *log, void *, void *, void *) {
+    Model *m = instantiate((Host){.environment = environment, .log = log, .events = true}, name, token);
+    CALL(m);
+    return m;
 }
 
 EXPORT void fmi3FreeInstance(Model *m) {
@@ -200,6 +202,7 @@ EXPORT int fmi3SetBinary(Model *m, References references, size_t n, const size_t
 }
 
 EXPORT int fmi3GetClock(Model *m, References references, size_t n, bool values[]) {
+    evaluate(m);
     for (size_t k = 0; k < n; k++) {
         if (outside(references[k], TABLE.clock))
             return complain(m, __func__, "there is no clock", references[k]);
@@ -394,12 +397,53 @@ EXPORT int fmi3GetNumberOfContinuousStates(Model *m, size_t *n) {
 
 ABSENT(fmi3GetNumberOfVariableDependencies, unsigned, size_t *)
 ABSENT(fmi3GetVariableDependencies, unsigned, size_t *, unsigned *, size_t *, int *, size_t)
-ABSENT(fmi3GetIntervalDecimal, const unsigned *, size_t, double *, int *)
-ABSENT(fmi3GetIntervalFraction, const unsigned *, size_t, uint64_t *, uint64_t *, int *)
-ABSENT(fmi3GetShiftDecimal, const unsigned *, size_t, double *)
-ABSENT(fmi3GetShiftFraction, const unsigned *, size_t, uint64_t *, uint64_t *)
 ABSENT(fmi3SetIntervalDecimal, const unsigned *, size_t, const double *)
 ABSENT(fmi3SetIntervalFraction, const unsigned *, size_t, const uint64_t *, const uint64_t *)
 ABSENT(fmi3SetShiftDecimal, const unsigned *, size_t, const double *)
 ABSENT(fmi3SetShiftFraction, const unsigned *, size_t, const uint64_t *, const uint64_t *)
-ABSENT(fmi3ActivateModelPartition, unsigned, double)
+
+EXPORT int fmi3ActivateModelPartition(Model *m, unsigned clock, double t) {
+    CALL(m, "clock=%u t=%.17g", clock, t);
+    m->time = t;
+    m->fresh = m->base;
+    return activate(m, clock);
+}
+
+/* An interval is counter / resolution seconds; no resolution: it is not yet known. */
+EXPORT int fmi3GetIntervalDecimal(Model *m, References references, size_t n, double intervals[], int qualifiers[]) {
+    for (size_t k = 0; k < n; k++) {
+        Interval found = interval(m, references[k]);
+        qualifiers[k] = found.resolution ? 2 : 0;
+        intervals[k] = found.resolution ? found.counter / (double)found.resolution : 0;
+    }
+    CALL_VALUES(m, references, n, "%.17g", intervals[k]);
+    return OK;
+}
+
+EXPORT int fmi3GetIntervalFraction(Model *m, References references, size_t n, uint64_t counters[],
+                                   uint64_t resolutions[], int qualifiers[]) {
+    for (size_t k = 0; k < n; k++) {
+        Interval found = interval(m, references[k]);
+        qualifiers[k] = found.resolution ? 2 : 0;
+        counters[k] = (uint64_t)found.counter;
+        resolutions[k] = found.resolution ? found.resolution : 1;
+    }
+    CALL_VALUES(m, references, n, "%llu", (unsigned long long)counters[k]);
+    return OK;
+}
+
+EXPORT int fmi3GetShiftDecimal(Model *m, References references, size_t n, double shifts[]) {
+    for (size_t k = 0; k < n; k++)
+        shifts[k] = 0;
+    CALL_VALUES(m, references, n, "%.17g", shifts[k]);
+    return OK;
+}
+
+EXPORT int fmi3GetShiftFraction(Model *m, References references, size_t n, uint64_t counters[], uint64_t resolutions[]) {
+    for (size_t k = 0; k < n; k++) {
+        counters[k] = 0;
+        resolutions[k] = 1;
+    }
+    CALL_VALUES(m, references, n, "%llu", (unsigned long long)counters[k]);
+    return OK;
+}

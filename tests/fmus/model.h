@@ -48,6 +48,12 @@ typedef struct {
 
 typedef struct Model Model;
 
+/* Counter / resolution seconds; without a resolution it is not yet known. */
+typedef struct {
+    double counter;
+    uint64_t resolution;
+} Interval;
+
 #define HEAD                                                                                             \
     Host host;                                                                                           \
     unsigned fresh, base; /* see refresh() in frame.h */                                                 \
@@ -96,6 +102,8 @@ void configure(Model *m);              /* configuration mode ends: the sizes of 
 double partial(Model *m, unsigned unknown, unsigned known);
 double *place(Model *m, unsigned reference, size_t *size); /* arrays: where the values are, and how many */
 void destroy(Model *m);
+int activate(Model *m, unsigned clock);        /* scheduled execution: the part of the model that a clock activates */
+Interval interval(Model *m, unsigned clock);   /* of a clock whose interval the description does not tell */
 
 /* What a frame gives to a model. */
 void input_at(Model *m, double t);     /* sets the inputs to their values at a time within the step */

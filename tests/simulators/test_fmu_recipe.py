@@ -290,18 +290,24 @@ def test_a_missing_file_is_told_when_the_recipe_is_made(tmp_path):
         Fmu("lagg.fmu", folder=tmp_path)
 
 
-def test_clocks_are_refused_by_name(tmp_path):
+def test_clocks_are_ports_where_they_tick_and_else_refused_by_name(tmp_path):
+    assert [(p.name, p.type) for p in Fmu(build("clocked", 3, folder=tmp_path, binary=b"")).inputs] == [
+        ("tick", "clock")
+    ]
     with pytest.raises(ScenarioError) as caught:
-        Fmu(build("clocked", 3, folder=tmp_path, binary=b""))
-    assert caught.value.faults[0].what == "it has clocks, which hocket does not tick: `tick`"
+        Fmu(build("clocked", 3, folder=tmp_path, binary=b"", interfaces=("me",)))
+    what = "it has clocks, which hocket does not tick in model exchange: `tick`"
+    assert caught.value.faults[0].what == what
+    with pytest.raises(ScenarioError, match="no event mode in which they tick: `tick`"):
+        Fmu(build("clocked", 3, folder=tmp_path, binary=b"", hasEventMode="false"))
 
 
-def test_clocked_ports_are_refused_by_name(tmp_path):
+def test_clocked_ports_are_refused_by_name_where_no_clock_ticks(tmp_path):
     variables = (
         TIME + '<Clock name="c" valueReference="1" causality="output" intervalVariability="triggered"/>'
     )
     variables += '<Float64 name="y" valueReference="2" causality="output" variability="discrete" clocks="1"/>'
-    with pytest.raises(ScenarioError, match="which hocket does not tick: `y`"):
+    with pytest.raises(ScenarioError, match="no event mode in which they tick: `y`"):
         Fmu(folder(tmp_path, written(3, variables)))
     inner = variables.replace('causality="output" variability', 'causality="local" variability')
     assert Fmu(folder(tmp_path, written(3, inner))).outputs == ()

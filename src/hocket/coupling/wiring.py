@@ -464,7 +464,10 @@ def _undriven_faults(scenario: Scenario, driven: Collection[tuple[int, int]]) ->
         found = determined_inputs(scenario)
     for child, (name, model) in enumerate(scenario.models.items()):
         for index, port in enumerate(model.inputs):
-            if (child, index) not in driven and port.start is None and f"{name}.{port.name}" not in found:
+            if (child, index) not in driven and port.type == "clock":
+                what, expected = f"nothing ticks the clock `{name}.{port.name}`", "a connection from a clock"
+                yield Fault(what, f"models.{name}", expected)
+            elif (child, index) not in driven and port.start is None and f"{name}.{port.name}" not in found:
                 yield Fault(
                     f"nothing drives `{name}.{port.name}`",
                     f"models.{name}",

@@ -21,6 +21,7 @@ from hocket.model.event_pace import SPACING
 from hocket.model.protocols import (
     Array,
     EarlyReturnSimulator,
+    InstantSettingSimulator,
     Model,
     NamedSimulator,
     NotingSimulator,
@@ -114,6 +115,9 @@ def open_level(
     for simulator in () if handled or design.composite.on_zeno == "stop" else children:
         if provides(simulator, SpacedEventSimulator):
             simulator.space_events(SPACING * float(design.composite.step))
+    for simulator in children if level.instants.instruction is not None else ():
+        if provides(simulator, InstantSettingSimulator):
+            simulator.event_grid = clock.span(clock.quantum)
     level.children = children
     level.ticks = [0] * len(children)
     level.instants.bind(level)

@@ -26,6 +26,7 @@ from hocket.model.simulator_protocols import (
     EventSimulator,
     ImplicitInitialisationSimulator,
     InitialisationSimulator,
+    InstantSettingSimulator,
     LinearSimulator,
     MicroStepSimulator,
     NamedSimulator,
@@ -50,7 +51,8 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     # simulators
     "Array", "Capabilities", "EarlyReturnSimulator", "EndingSimulator", "EventSimulator",
     "ImplicitInitialisationSimulator",
-    "InitialisationSimulator", "LinearSimulator", "MicroStepSimulator", "NamedSimulator", "NativeSimulator",
+    "InitialisationSimulator", "InstantSettingSimulator", "LinearSimulator", "MicroStepSimulator",
+    "NamedSimulator", "NativeSimulator",
     "NotingSimulator", "OutputDerivativeSimulator", "PreferredStepSimulator", "RollbackSimulator",
     "RunEndSimulator", "Simulator", "SpacedEventSimulator", "StoredEnergySimulator", "TextSimulator",
     "last_micro_step",

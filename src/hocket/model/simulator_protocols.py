@@ -241,6 +241,17 @@ class SpacedEventSimulator(EventSimulator, Protocol):
         """From now on, let events be at least so many seconds apart: what happens earlier is met then."""
 
 
+class InstantSettingSimulator(EventSimulator, Protocol):
+    """A simulator that handles its events inside its steps, unless its level takes instants.
+
+    The engine sets it after opening, in levels that take them: the seconds between two places of the clock
+    at which events may happen. An event that is so near to the end of a step is at its end, and is left to
+    the instants that follow. 0, and where it is missing: as the simulator likes.
+    """
+
+    event_grid: float
+
+
 class EndingSimulator(Simulator, Protocol):
     """A simulator that may ask to end the simulation, as FMUs do.
 

@@ -75,10 +75,6 @@ def native_obstacle(level: Level, ticks: int = 0) -> str:
     for _, each in walk((*level.plan.step, *level.plan.output)):
         if isinstance(each, Repeat) and type(each.accelerate) not in (type(None), *ACCELERATORS):
             return f"the accelerator {type(each.accelerate).__name__} is written in Python"
-    if level.instants.instruction is not None:
-        apart = [child for child in level.instants.taking if native_twin(level.children[child]) is not None]
-        if apart:
-            return f"`{level.name(apart[0])}` takes part in instants, and is asked through Python only"
     choosy = [child for child, each in enumerate(level.children) if provides(each, PreferredStepSimulator)]
     if choosy and level.adaptive:
         return f"`{level.name(choosy[0])}` prefers steps of its own, and is asked through Python only"

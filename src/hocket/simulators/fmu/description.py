@@ -14,12 +14,14 @@ import math
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 from hocket.errors import Fault, FileError, Place
+from hocket.model.clock import seconds
 from hocket.simulators.fmu.description_rules import find_broken_rules, is_usable_factor
 from hocket.simulators.fmu.description_xml import (
     DescriptionXml,
@@ -30,9 +32,11 @@ from hocket.simulators.fmu.description_xml import (
 from hocket.simulators.fmu.variables import (
     BASES,
     FLOATS,
+    PERIODIC,
     PORT_TYPES,
     SIZED,
     VALUE_PARSERS,
+    ClockInterval,
     Description,
     FmuInterface,
     FmuVariable,
@@ -177,6 +181,7 @@ class _DescriptionReader:
     def description(self, folder: Path) -> Description:
         root, old = self.root, self.version == "1.0"
         cs, me = (self.interface(name) for name in ("CoSimulation", "ModelExchange"))
+        se = self.interface("ScheduledExecution") if self.version == "3.0" else None
         states = self.states(me is not None)
         dependencies = self.direct_dependencies() if old else self.unknowns(("Output", _DERIVATIVE))
         initial_unknowns = {} if old else self.unknowns(("InitialUnknown",))
@@ -199,6 +204,7 @@ class _DescriptionReader:
             variables=variables,
             cs=cs,
             me=me,
+            se=se,
             about=root.get("description", ""),
             tool=root.get("generationTool", ""),
             date=root.get("generationDateAndTime", ""),
@@ -383,6 +389,8 @@ class _DescriptionReader:
                 rest["clocks"] = self.clocks(given["clocks"])
             if given.get("intermediateUpdate") in ("true", "1"):
                 rest["intermediate_update"] = True
+            if value_type == "clock":
+                rest["ticks"] = self.ticks(name, given)
         if "description" in given:
             rest["about"] = sys.intern(given["description"])
         if real:
@@ -412,6 +420,32 @@ class _DescriptionReader:
 
     def clocks(self, told: str) -> tuple[str, ...]:
         return tuple(self.named[parse_reference(number)].name for number in told.split())
+
+    def ticks(self, name: str, given: Mapping[str, str]) -> ClockInterval:
+        """Return when a clock ticks; counters are parts of a second, as `resolution` says."""
+
+        def duration(role: str) -> Fraction | None:
+            decimal, counter = given.get(f"{role}Decimal"), given.get(f"{role}Counter")
+            text = decimal if counter is None else f"{counter}/{given.get('resolution', '1')}"
+            if text is None:
+                return None
+            try:
+                return seconds(text) if counter is None else Fraction(text)
+            except (ValueError, ZeroDivisionError):
+                self.faults.append(Fault(f"the {role} of the clock `{name}` is `{text}`", self.where))
+                return None
+
+        kind = given.get("intervalVariability", "triggered")
+        interval, shift = duration("interval"), duration("shift") or Fraction(0)
+        if interval is not None and (interval < 0 or (interval == 0 and kind in PERIODIC)):
+            what = f"the interval of the clock `{name}` is {interval} s"
+            self.faults.append(Fault(what, self.where, "a time above zero"))
+        if shift < 0:
+            what = f"the shift of the clock `{name}` is {shift} s"
+            self.faults.append(Fault(what, self.where, "a time that is not below zero"))
+        priority = self.value(name, "priority", given.get("priority", "0"), "integer") or 0
+        fractions = given.get("supportsFraction") in ("true", "1")
+        return ClockInterval(kind, interval, shift, priority, fractions)
 
     def dimensions(self, row: VariableRow) -> tuple[int | str, ...]:
         """Return the sizes of an array, or the names of the parameters that hold them."""

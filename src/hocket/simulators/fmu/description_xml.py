@@ -253,13 +253,10 @@ def _interface_faults(root: Element, version: str) -> Iterator[Fault]:
                 yield Fault(what, "", "a whole number, for model exchange")
         yield from _identifier_faults(root, "it")
         return
-    interfaces = [root.find(name) for name in ("CoSimulation", "ModelExchange")]
+    known = ("CoSimulation", "ModelExchange", "ScheduledExecution")
+    interfaces = [root.find(name) for name in (known if version == "3.0" else known[:2])]
     if not any(element is not None for element in interfaces):
-        if root.find("ScheduledExecution") is not None:
-            what = "it is for scheduled execution only, which hocket does not run"
-            yield Fault(what, "", "co-simulation or model exchange", "export it for co-simulation")
-        else:
-            yield Fault("it has no interface", "", "`CoSimulation` or `ModelExchange`")
+        yield Fault("it has no interface", "", "`CoSimulation` or `ModelExchange`")
     for element in interfaces:
         if element is not None:
             yield from _identifier_faults(element, f"`{element.tag}`")

@@ -20,6 +20,7 @@ from hocket.model.protocols import Array, Simulator
 from hocket.simulators.fmu.live import (
     ELSEWHERE,
     CoSimulation,
+    FmuInstants,
     contiguous_array,
     load_fmu,
     state_count,
@@ -38,17 +39,18 @@ _EVENTS, _STILL = 10_000, 1000
 _HALVINGS = 40
 """Of a solver's step, until an event is located."""
 _TINY = 1e-13
+AT_END = 2
+"""What `postpone` answers where an event is at the end of a step."""
 
 Between: TypeAlias = Callable[[float], Array]
 SolverSteps: TypeAlias = Iterator[tuple[float, float, Array, Callable[[], Between]]]
 """From, to, the state there, and what tells the states between."""
 
 
-def open_simulator(model: Any) -> Simulator:
-    """Load the FMU; nothing is instantiated yet."""
-    if model.method not in ELSEWHERE or not state_count(model):
-        return load_fmu(ModelExchange, model)
-    return load_fmu(CvodeExchange if model.method == "cvode" else DormandPrinceExchange, model)
+def open_simulator(model: Any, events: bool = False) -> Simulator:
+    """Load the FMU; nothing is instantiated yet. With `events` it can take part in instants."""
+    elsewhere = model.method in ELSEWHERE and bool(state_count(model))
+    return load_fmu(_KINDS[model.method if elsewhere else "", events], model)
 
 
 class ModelExchange(CoSimulation):
@@ -213,7 +215,9 @@ class SolvedExchange(ModelExchange):
         super().start(t)
 
     def step(self, t: float, h: float, u: Array) -> float:
-        self._advance(t, h, u)
+        reached = self._advance(t, h, u)
+        if reached < t + h:
+            return reached
         if self._trial is not None and self._trial.step is None:
             self._trial.step = t, h, np.array(u), self._current_outputs()
         return t + h
@@ -248,11 +252,13 @@ class SolvedExchange(ModelExchange):
     def _current_outputs(self) -> Array:
         return self.output(0.0, self.exchange.inputs[np.newaxis])
 
-    def _advance(self, t: float, h: float, u: Array) -> None:
+    def _advance(self, t: float, h: float, u: Array) -> float:
+        """Go to the end, or to an event that the level meets; return the time reached."""
         exchange = self.exchange
         if self.driver.ended:
             raise EndRequestError("it has asked to end the simulation")
         self._require(exchange.enter(t, contiguous_array(u)))
+        end, t, h = t + h, t + exchange.lag, h - exchange.lag  # it goes on from where it stands
         s, events, still = 0.0, 0, 0
         while s < h:
             timed = exchange.due(h)
@@ -269,10 +275,15 @@ class SolvedExchange(ModelExchange):
                 if events > _EVENTS or still > _STILL:
                     what = f"its events do not settle: {events} of them between {t:g} s and {t + s:g} s"
                     raise SimulatorError(what)
+                left = exchange.postpone(s, h)
+                if left:
+                    exchange.leave()
+                    return end if left == AT_END else t + s
                 self._require(exchange.event())
             if s < h and self.driver.ended:
                 raise EndRequestError("it asks to end the simulation")
         exchange.leave()
+        return end
 
     def _integrate(self, exchange: Any, t: float, s: float, stop: float) -> tuple[float, bool]:
         """Integrate up to `stop`, or to an event before it; return the time reached, and if by an event."""
@@ -392,3 +403,26 @@ class CvodeExchange(SolvedExchange):
         self.tolerances = tolerances
         self.solver = Cvode(rates, self.model.rtol, tolerances, self.longest, jacobian)
         return self.solver
+
+
+class EventExchange(ModelExchange, FmuInstants):
+    """A model exchange FMU with events, integrated by compiled code."""
+
+
+class EventDormandPrinceExchange(DormandPrinceExchange, FmuInstants):
+    """One integrated by an adaptive explicit pair."""
+
+
+class EventCvodeExchange(CvodeExchange, FmuInstants):
+    """One integrated by CVODE."""
+
+
+_KINDS: dict[tuple[str, bool], type[ModelExchange]] = {
+    ("", False): ModelExchange,
+    ("", True): EventExchange,
+    ("adaptive", False): DormandPrinceExchange,
+    ("adaptive", True): EventDormandPrinceExchange,
+    ("cvode", False): CvodeExchange,
+    ("cvode", True): EventCvodeExchange,
+}
+"""By the method whose steps are made in Python, if one is, and whether it has events."""

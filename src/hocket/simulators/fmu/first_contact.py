@@ -242,7 +242,7 @@ def note(model: Fmu) -> str:
 
 
 def _key(model: Fmu) -> tuple[str, str]:
-    return content_hash(model), "model exchange" if model.exchange else "co-simulation"
+    return content_hash(model), model.interface_kind
 
 
 def _try_out(model: Fmu) -> str | None:

@@ -92,7 +92,9 @@ def describe_signal(code: int) -> str:
 _PACKAGES = ("hocket", "hocket.simulators", "hocket.simulators.fmu")
 _DERIVED = (
     "file", "unpacked_folder", "description", "settings", "port_layout", "inputs", "outputs", "texts",
-    "exchange", "interface_used", "binary",
+    "exchange",
+    "scheduled",
+    "ticks", "interface_used", "binary",
 )  # fmt: skip
 _ROOM = 64 << 20
 """Bytes for questions and answers; only those that are used take memory."""

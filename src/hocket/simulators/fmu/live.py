@@ -7,7 +7,8 @@ Out: a live simulator; `native` is what a level of the native engine steps witho
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -20,7 +21,7 @@ from hocket.simulators.fmu.log_messages import deliver
 from hocket.simulators.fmu.ports import VariableRanges, element_ranges, group_calls
 from hocket.simulators.fmu.suspicions import Doubt, FirstRows, Suspicions, look_into
 from hocket.simulators.fmu.values import Setting
-from hocket.simulators.fmu.variables import FLOATS, WHOLE, FmuVariable
+from hocket.simulators.fmu.variables import FLOATS, PERIODIC, WHOLE, FmuVariable
 from hocket.simulators.methods import TABLEAUX, Tableau
 
 if TYPE_CHECKING:
@@ -89,9 +90,9 @@ Live = TypeVar("Live", bound="CoSimulation")
 T = TypeVar("T")
 
 
-def open_simulator(model: Fmu) -> CoSimulation:
-    """Load the FMU; nothing is instantiated yet."""
-    return load_fmu(CoSimulation, model)
+def open_simulator(model: Fmu, events: bool = False) -> CoSimulation:
+    """Load the FMU; nothing is instantiated yet. With `events` it can take part in instants."""
+    return load_fmu(FmuInstants if events else CoSimulation, model)
 
 
 def load_fmu(kind: type[Live], model: Fmu) -> Live:
@@ -300,7 +301,41 @@ class CoSimulation:
         return SimulatorError(f"{problem}: {said}" if said else problem, hint=hint)
 
 
+class FmuInstants(CoSimulation):
+    """An FMU that takes part in the instants of its level: by compiled code, which both engines call."""
+
+    @property
+    def event_grid(self) -> float:
+        """The seconds between two places for events, where its level takes instants; else 0."""
+        return self.driver.grid
+
+    @event_grid.setter
+    def event_grid(self, seconds: float) -> None:
+        self.driver.grid = seconds
+
+    def ready(self) -> None:
+        """Leave initialisation; clocks tick at instants only."""
+        if self.model.ticks and self.event_grid == 0.0 and self.model.description.clocked_names:
+            what = "it has clocks, and they tick at instants, which its level does not take"
+            hint = "leave out what makes it sampled, replayed or sub-stepped"
+            raise SimulatorError(what, str(self.model.file), "a level that takes instants", hint)
+        super().ready()
+
+    def due(self) -> float | None:
+        """Return the time of its next event; one that is to be handled now is not after any time."""
+        return self.driver.due()
+
+    def react(self, t: float, n: int, u: Array, present: Sequence[bool]) -> list[bool]:
+        """Set what is present in event mode; return which outputs are."""
+        return self._require(self.driver.react(t, n, contiguous_array(u), list(present)))
+
+    def commit(self) -> bool:
+        """Let discrete states change; return whether the FMU wants another instant."""
+        return self._require(self.driver.commit()) > 0
+
+
 def driver_setup(model: Fmu, name: str) -> _native.FmuSetup:
+    """Return what compiled code needs to know of an FMU."""
     description, used, faces = model.description, model.interface_used, model.port_layout
     followed = [
         place
@@ -331,7 +366,55 @@ def driver_setup(model: Fmu, name: str) -> _native.FmuSetup:
         texts_in=_encode_texts(faces.text_inputs),
         texts_out=_encode_texts(faces.text_outputs),
         exchange=exchange_setup(model) if model.exchange else None,
+        **clock_setup(model),
     )
+
+
+_CLOCK_KINDS = {"triggered": 0, **dict.fromkeys(PERIODIC, 2), "changing": 3, "countdown": 4}
+_OUTPUT_CLOCK = 1
+
+
+def clock_setup(model: Fmu) -> dict[str, Any]:
+    """Return what compiled code needs to know of clocks; nothing where there are none."""
+    description, faces = model.description, model.port_layout
+    if not model.ticks:
+        return {}
+    numbers = {variable.name: number for number, variable in enumerate(description.clocks)}
+    places = {v.name: len(model.inputs) - len(faces.triggers) + k for k, v in enumerate(faces.triggers)}
+    places |= {
+        v.name: len(model.outputs) - len(faces.clock_outputs) + k for k, v in enumerate(faces.clock_outputs)
+    }
+
+    def clocked(ranges: VariableRanges, count: int) -> list[list[int]]:
+        found: list[list[int]] = [[] for _ in range(count)]
+        for variable, ports in ranges:
+            for place in ports:
+                found[place] = [numbers[name] for name in variable.clocks if name in numbers]
+        return found
+
+    def encode(variable: FmuVariable) -> _native.ClockSetup:
+        ticks = variable.ticks
+        assert ticks is not None
+        interval = Fraction(1) if ticks.interval is None else ticks.interval
+        told = ticks.periodic and (ticks.interval is None or ticks.variability in ("calculated", "tunable"))
+        return _native.ClockSetup(
+            reference=variable.reference,
+            kind=_OUTPUT_CLOCK if variable.causality == "output" else _CLOCK_KINDS[ticks.variability],
+            place=places.get(variable.name, -1),
+            priority=ticks.priority,
+            told=told and variable.causality == "input",
+            tunable=ticks.variability == "tunable",
+            fractions=ticks.fractions,
+            interval=interval.as_integer_ratio(),
+            shift=ticks.shift.as_integer_ratio(),
+        )
+
+    return {
+        "clocks": [encode(variable) for variable in description.clocks],
+        "clocked_in": clocked(faces.input_ranges, len(model.inputs)),
+        "clocked_out": clocked(faces.output_ranges, len(model.outputs)),
+        "scheduled": model.scheduled,
+    }
 
 
 def _resources(model: Fmu) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -48,6 +48,9 @@ class PortLayout:
     output_ranges: VariableRanges = ()
     text_inputs: tuple[FmuVariable, ...] = ()
     text_outputs: tuple[FmuVariable, ...] = ()
+    triggers: tuple[FmuVariable, ...] = ()
+    """The input clocks that others trigger; their ports are behind the numeric ones."""
+    clock_outputs: tuple[FmuVariable, ...] = ()
 
     @property
     def sloped_ranges(self) -> VariableRanges:
@@ -98,17 +101,21 @@ def start_values(variable: FmuVariable, shape: tuple[int, ...]) -> tuple[Any, ..
 
 
 def layout_ports(
-    description: Description, sizes: Mapping[str, int], observe: Iterable[str] = (), where: str = ""
+    description: Description,
+    sizes: Mapping[str, int],
+    observe: Iterable[str] = (),
+    where: str = "",
+    ticks: bool = False,
 ) -> PortLayout:
-    """Return what the FMU shows; raises ScenarioError with every fault."""
-    found, faults = _layout_ports(description, tuple(sorted(sizes.items())), tuple(observe))
+    """Return what the FMU shows, its clocks if it is run with them; raises ScenarioError with every fault."""
+    found, faults = _layout_ports(description, tuple(sorted(sizes.items())), tuple(observe), ticks)
     raise_faults(replace(fault, place=replace(fault.place, detail=where)) for fault in faults)
     return found
 
 
 @lru_cache(maxsize=256)
 def _layout_ports(
-    description: Description, given: tuple[tuple[str, int], ...], observe: tuple[str, ...]
+    description: Description, given: tuple[tuple[str, int], ...], observe: tuple[str, ...], ticks: bool
 ) -> tuple[PortLayout, tuple[Fault, ...]]:
     sizes = dict(given)
     shown = [variable for variable in description.variables if variable.alias_of is None]
@@ -126,17 +133,41 @@ def _layout_ports(
     reacts = _feedthrough(description, sizes, inputs)
     numbers_in, texts_in = _split(inputs)
     numbers_out, texts_out = _split(outputs)
+    clocks = [v for v in (*inputs, *outputs) if v.type == "clock" and ticks]
+    triggers = tuple(v for v in clocks if v.causality == "input" and v.ticks and not v.ticks.timed)
+    shows = tuple(v for v in clocks if v.causality == "output")
+    faults += _clock_faults(inputs)
+    at_ticks = description.has_instants_only
     found = PortLayout(
-        tuple(port for variable in numbers_in for port in _ports(variable, sizes, with_start=True)),
-        tuple(
-            replace(port, feedthrough=reacts(variable) if variable.causality == "output" else ())
-            for variable in numbers_out
-            for port in _ports(variable, sizes)
+        (
+            *(
+                replace(port, event=at_ticks(variable))
+                for variable in numbers_in
+                for port in _ports(variable, sizes, with_start=True)
+            ),
+            *(Port(clock.name, type="clock") for clock in triggers),
+        ),
+        (
+            *(
+                replace(
+                    port,
+                    feedthrough=reacts(variable) if variable.causality == "output" else (),
+                    event=at_ticks(variable),
+                )
+                for variable in numbers_out
+                for port in _ports(variable, sizes)
+            ),
+            *(
+                Port(clock.name, type="clock", feedthrough=(*reacts(clock), *(v.name for v in triggers)))
+                for clock in shows
+            ),
         ),
         element_ranges(numbers_in, sizes),
         element_ranges(numbers_out, sizes),
         texts_in,
         texts_out,
+        triggers,
+        shows,
     )
     for role, ports in (("inputs", found.inputs), ("outputs", found.outputs)):
         names = [port.name for port in ports]
@@ -161,12 +192,20 @@ def _observed_variables(
             if array is not None and array.dimensions:
                 hint = f"observe the whole array `{array.name}`"
             faults.append(Fault(f"there is no variable `{name}` to observe", Place(key="observe"), "", hint))
-        elif variable.type == "clock" or variable.clocks:
+        elif name not in known and (variable.type == "clock" or variable.clocks):
             kind = "a clock" if variable.type == "clock" else "clocked"
             faults.append(Fault(f"`{name}` cannot be observed: it is {kind}", Place(key="observe")))
         elif name not in known:
             found.append(variable)
     return found, faults
+
+
+def _clock_faults(inputs: list[FmuVariable]) -> Iterator[Fault]:
+    """Yield the inputs of which it is not known which clock samples them."""
+    for variable in inputs:
+        if len(variable.clocks) > 1 and variable.type != "clock":
+            what = f"the input `{variable.name}` has {len(variable.clocks)} clocks"
+            yield Fault(f"{what}: {list_names(variable.clocks, 4)}", "", "one clock for each input")
 
 
 def _split(variables: list[FmuVariable]) -> tuple[list[FmuVariable], tuple[FmuVariable, ...]]:

@@ -53,7 +53,7 @@ from hocket.simulators.methods import ORDERS
 from hocket.simulators.ode import METHODS
 from hocket.simulators.recipes import Recipe, positive_duration
 
-InterfaceName: TypeAlias = Literal["auto", "co-simulation", "model-exchange"]
+InterfaceName: TypeAlias = Literal["auto", "co-simulation", "model-exchange", "scheduled-execution"]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -202,7 +202,7 @@ class Fmu(Recipe):
         with collect_faults(faults):
             settings = self.settings
         with collect_faults(faults):
-            found = layout_ports(self.description, settings.sizes, self.observe, str(self.file))
+            found = layout_ports(self.description, settings.sizes, self.observe, str(self.file), self.ticks)
             faults += self._reactivity_faults(found.inputs)
         raise_faults(faults)
         return found.with_starts(settings.starts).with_reactivity(dict(self.reactivity))
@@ -236,18 +236,36 @@ class Fmu(Recipe):
     @property
     def exchange(self) -> bool:
         """Whether hocket integrates it: model exchange."""
-        alone = self.interface == "auto" and self.description.cs is None
+        here = self.description
+        alone = self.interface == "auto" and here.cs is None and here.me is not None
         return alone or self.interface == "model-exchange"
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether its clocks activate parts of it: scheduled execution."""
+        here = self.description
+        alone = self.interface == "auto" and here.cs is None and here.me is None
+        return alone or self.interface == "scheduled-execution"
+
+    @property
+    def ticks(self) -> bool:
+        """Whether it is run with its clocks: by scheduled execution, or co-simulation with event mode."""
+        if self.exchange or not self.description.clocks:
+            return False
+        return self.scheduled or self.interface_used.event_mode
 
     @property
     def interface_used(self) -> FmuInterface:
         """What the interface it is run by can do."""
-        return cast("FmuInterface", self.description.me if self.exchange else self.description.cs)
+        here = self.description
+        return cast("FmuInterface", here.me if self.exchange else here.se if self.scheduled else here.cs)
 
     @property
     def is_isolated(self) -> bool:
         if self.isolate is not None:
             return self.isolate
+        if self.ticks:
+            return False
         contact = _first_contact()
         return self.interface_used.only_once or bool(
             contact.recorded_end(self) or contact.recorded_crash(self)
@@ -280,6 +298,8 @@ class Fmu(Recipe):
         if self.interface_used.needs_execution_tool:
             tool = self.description.tool or "the tool that made it"
             found = (*found, f"it needs {tool} on this computer to run")
+        if self.has_events and self.is_isolated:
+            found = (*found, "it is isolated: its events are handled inside its steps, not in instants")
         return (*found, self.archive_note) if self.archive_note else found
 
     @property
@@ -308,7 +328,13 @@ class Fmu(Recipe):
     @property
     def interface_kind(self) -> str:
         """The interface it is run by, in words."""
-        return "model exchange" if self.exchange else "co-simulation"
+        return (
+            "model exchange"
+            if self.exchange
+            else "scheduled execution"
+            if self.scheduled
+            else "co-simulation"
+        )
 
     @cached_property
     def capabilities(self) -> Capabilities:
@@ -322,6 +348,9 @@ class Fmu(Recipe):
                 order=ORDERS.get(self.method),
                 reevaluates=self.reevaluate,
                 initial_inputs="settle",
+                stops_early=self.has_state_events and self.early_return is not False,
+                resumes=self.has_state_events,
+                events=self.has_events and not self.is_isolated,
             )
         # FMI tells derivatives of reals that are outputs, not of what else is observed
         sloping = {self.outputs[place].name for place in self.port_layout.sloped_places}
@@ -329,7 +358,7 @@ class Fmu(Recipe):
         slopes = used.output_derivatives >= 1 and OUTPUT_SLOPES[major] in there and bool(sloping)
         return Capabilities(
             rollback=rollback,
-            variable_step=used.variable_step,
+            variable_step=used.variable_step or self.scheduled,
             input_degree=None if self._takes_slopes(there) else 0,
             slopes=slopes,
             slopeless=flat if slopes else (),
@@ -337,7 +366,25 @@ class Fmu(Recipe):
             stops_early=used.early_return if self.early_return is None else self.early_return,
             initial_inputs="once" if major == 1 else "settle",
             resumes=major == 3 and used.early_return,
+            events=self.has_events and not self.is_isolated,
         )
+
+    @property
+    def has_state_events(self) -> bool:
+        """Model exchange: whether it has event indicators, by which state events are found."""
+        return self.exchange and self.description.event_indicators > 0
+
+    @property
+    def has_events(self) -> bool:
+        """Whether it takes part in instants: event mode of FMI 3, or events of model exchange.
+
+        FMUs for model exchange do not declare time events. One without event indicators and discrete
+        variables is taken for continuous; time events that it has are handled inside its steps.
+        """
+        if not self.exchange:
+            return self.interface_used.event_mode or self.scheduled
+        jumping = (v.variability == "discrete" for v in self.description.variables)
+        return self.has_state_events or any(jumping)
 
     def _takes_slopes(self, there: set[str]) -> bool:
         """Return whether real inputs may move during a step."""
@@ -367,7 +414,8 @@ class Fmu(Recipe):
         name = "isolated" if self.is_isolated else "exchange" if self.exchange else "live"
         module = importlib.import_module(f"hocket.simulators.fmu.{name}")
         freeze = "" if self.isolate is False else _first_contact().find_freeze(self)
-        simulator = module.open_simulator(self)
+        taking_part = {"events": True} if self.capabilities.events and not self.is_isolated else {}
+        simulator = module.open_simulator(self, **taking_part)
         if freeze:
             simulator.refuse_saving(freeze)
         return cast("Simulator", simulator)
@@ -375,13 +423,26 @@ class Fmu(Recipe):
     def _refusals(self) -> Iterator[Fault]:
         """Yield why it cannot be run at all."""
         description, where = self.description, str(self.file)
-        kinds = {"co-simulation": description.cs, "model-exchange": description.me}
+        kinds = {
+            "co-simulation": description.cs,
+            "model-exchange": description.me,
+            "scheduled-execution": description.se,
+        }
         if self.interface != "auto" and kinds[self.interface] is None:
             there = " and ".join(kind for kind, found in kinds.items() if found is not None)
             raise ScenarioError(f"it has no interface for {self.interface}", where, there)
         clocked = description.clocked_names
-        if clocked:
-            yield Fault(f"it has clocks, which hocket does not tick: {list_names(clocked, 8)}", where)
+        if clocked and self.exchange:
+            what = f"it has clocks, which hocket does not tick in model exchange: {list_names(clocked, 8)}"
+            hint = 'interface="co-simulation"' if description.cs is not None else ""
+            yield Fault(what, where, "co-simulation with event mode, or scheduled execution", hint)
+        elif clocked and not self.ticks:
+            what = f"it has clocks, and no event mode in which they tick: {list_names(clocked, 8)}"
+            yield Fault(what, where, "`hasEventMode`")
+        elif (clocked or self.scheduled) and self.isolate:
+            yield Fault(
+                "an FMU with clocks cannot be isolated: they tick at instants", where, "isolate=False"
+            )
 
     def _option_faults(self, **own: Any) -> Iterator[Fault]:
         """Yield what is wrong with options; `own` are those of the solver."""

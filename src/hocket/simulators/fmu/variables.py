@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -80,6 +81,34 @@ VALUE_PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
 """By type: what reads a value, and what it expects."""
 
 
+@dataclass(frozen=True, slots=True)
+class ClockInterval:
+    """When a clock of FMI 3 ticks."""
+
+    variability: str
+    """constant, fixed, calculated, tunable (these are periodic), changing, countdown or triggered."""
+    interval: Fraction | None = None
+    """In seconds; None: the FMU tells it."""
+    shift: Fraction = Fraction(0)
+    """Of the first tick behind the start."""
+    priority: int = 0
+    """Of clocks that tick together the one with the smallest number is first."""
+    fractions: bool = False
+    """The FMU tells intervals as fractions."""
+
+    @property
+    def periodic(self) -> bool:
+        return self.variability in PERIODIC
+
+    @property
+    def timed(self) -> bool:
+        """Whether hocket ticks it, at times that follow from intervals; else another clock triggers it."""
+        return self.variability != "triggered"
+
+
+PERIODIC = ("constant", "fixed", "calculated", "tunable")
+
+
 _NO_ITEMS: Mapping[str, int] = {}
 
 
@@ -111,6 +140,8 @@ class FmuVariable(NamedTuple):
     intermediate_update: bool = False
     """FMI 3: may be set or got in the middle of a step."""
     clocks: tuple[str, ...] = ()
+    ticks: ClockInterval | None = None
+    """Of a clock: when it ticks."""
     alias_of: str | None = None
     """FMI 3: the variable it is another name of."""
     relative: bool = False
@@ -212,6 +243,8 @@ class Description:
     """In file order; FMI 3 aliases behind them."""
     cs: FmuInterface | None = None
     me: FmuInterface | None = None
+    se: FmuInterface | None = None
+    """FMI 3: scheduled execution."""
     about: str = ""
     tool: str = ""
     date: str = ""
@@ -258,13 +291,32 @@ class Description:
         return {name: int(self.by_name[name].start) for name in sorted(names)}
 
     @cached_property
+    def clocks(self) -> tuple[FmuVariable, ...]:
+        """The clocks that tick it, and those by which it ticks others."""
+        return tuple(
+            v
+            for v in self.variables
+            if v.type == "clock" and v.causality in ("input", "output") and v.alias_of is None
+        )
+
+    @cached_property
     def clocked_names(self) -> tuple[str, ...]:
         """The input clocks, and the inputs and outputs that only exist when a clock ticks."""
         return tuple(
             variable.name
             for variable in self.variables
             if (variable.type == "clock" and variable.causality == "input")
-            or (variable.clocks and variable.causality in ("input", "output"))
+            or (variable.clocks and variable.type != "clock" and variable.causality in ("input", "output"))
+        )
+
+    def has_instants_only(self, variable: FmuVariable) -> bool:
+        """Return whether a variable is there at ticks of clocks that others trigger, or that it triggers.
+
+        What ticks at times of its own is sampled or held between them, as a sampled controller does.
+        """
+        clocks = [self.by_name[name] for name in variable.clocks]
+        return bool(clocks) and not all(
+            clock.causality == "input" and clock.ticks is not None and clock.ticks.timed for clock in clocks
         )
 
     def call_type(self, variable: FmuVariable) -> str:
