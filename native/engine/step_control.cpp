@@ -33,7 +33,8 @@ bool StepControl::adapt(AdaptOperation& operation) {
     const std::int64_t end = state_.reached;
     while (state_.now < end) {
         const std::int64_t start = state_.now, left = end - start;
-        std::int64_t span = std::min(controller.wanted, left);
+        const std::int64_t planned = controller.share_out(left);
+        std::int64_t span = planned;
         if (controller.rejects) {
             if (!level_.save(controller.start)) return false;
             saved_in_ = state_.steps;
@@ -60,7 +61,7 @@ bool StepControl::adapt(AdaptOperation& operation) {
         }
         if (controller.estimate == Estimate::orders && !make_step(operation, start, span)) return false;
         counts_.add(span, ratio);
-        controller.accept(span, ratio, span == left);
+        controller.accept(span, ratio, span == planned && (planned < controller.wanted || planned == left));
         state_.now = start + span;
     }
     state_.reached = end;

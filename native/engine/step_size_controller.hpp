@@ -29,6 +29,7 @@ struct StepSizeController {
     Snapshot start;             // the level at the start of the step
 
     bool may_pass() const { return in_a_row < passes || (passes > 0 && estimate == Estimate::orders); }
+    std::int64_t share_out(std::int64_t left) const;
     std::int64_t next(std::int64_t span, double ratio, bool accepted) const;
     void accept(std::int64_t span, double ratio, bool cut);
     void save(Snapshot& to) const;
