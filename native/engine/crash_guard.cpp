@@ -38,16 +38,28 @@ Known& known() {
 std::atomic<bool> guarded{false}, fired{false}, told{false}, silent{false};
 std::atomic<const void*> teller{nullptr};  // the thread that tells, by its foreign_call
 
-}  // namespace
-
-ForeignCall find_foreign_call() {
-    if (foreign_call.function) return foreign_call;
-    for (const ForeignCall* other : known().threads)
-        if (other && other->function) return *other;
+// The call that a thread is in; a stage is looked at only if whoever it belongs to is still there.
+ForeignCall call_of(const ForeignCall& thread) {
+    if (thread.function || !thread.stage) return thread;
+    for (const Callee* one = known().callees; one; one = one->next)
+        if (one->stage == thread.stage)
+            if (const int stage = thread.stage->load()) return {one->stages[stage - 1], one->handle};
     return {};
 }
 
-Callee::Callee(const char* name, const char* file, const char* mark) : name(name), file(file), mark(mark) {
+}  // namespace
+
+ForeignCall find_foreign_call() {
+    if (const ForeignCall own = call_of(foreign_call); own.function) return own;
+    for (const ForeignCall* other : known().threads)
+        if (other)
+            if (const ForeignCall call = call_of(*other); call.function) return call;
+    return {};
+}
+
+Callee::Callee(const char* name, const char* file, const char* mark, const Stage* stage,
+               const char* const* stages)
+    : name(name), file(file), mark(mark), stage(stage), stages(stages) {
     std::lock_guard guard(known().lock);
     if ((next = known().callees)) next->link = &next;
     link = &known().callees;
@@ -267,10 +279,11 @@ void on_signal(int number, siginfo_t* info, void*) {
 
 // exit() runs this on the thread that has called it.
 void on_end(int code) {
-    if (!foreign_call.function || fired.exchange(true)) return;
+    const ForeignCall call = call_of(foreign_call);
+    if (!call.function || fired.exchange(true)) return;
     Line how;
     how << "exit(" << static_cast<long>(code) << ")";
-    tell(how, foreign_call);
+    tell(how, call);
     std::fflush(nullptr);
     _exit(code ? code : EXIT_FAILURE);  // a program that ends in the middle of a step has not succeeded
 }

@@ -16,10 +16,16 @@
 
 namespace hocket {
 
+// Which of a few functions that an instance calls every few nanoseconds is under way, from 1 on; 0: none. It
+// lies beside what these calls read anyway.
+using Stage = std::atomic<unsigned char>;
+
 // The function of foreign code that a thread is in, and the instance that it was called for.
 struct ForeignCall {
     const char* function = nullptr;
     const void* handle = nullptr;
+    const Stage* stage =
+        nullptr;  // of the newest such instance, which may be gone; counts without a function
 };
 
 #ifdef __linux__  // one instruction in place of a call
@@ -32,28 +38,38 @@ ForeignCall find_foreign_call();
 
 class ForeignCallScope {
   public:
-    ForeignCallScope(const char* function, const void* handle) : before_(foreign_call) {
-        foreign_call = {function, handle};
+    ForeignCallScope(const char* function, const void* handle)
+        : function_(foreign_call.function), handle_(foreign_call.handle) {
+        foreign_call.function = function;
+        foreign_call.handle = handle;
     }
-    ~ForeignCallScope() { foreign_call = before_; }
+    ~ForeignCallScope() {
+        foreign_call.function = function_;
+        foreign_call.handle = handle_;
+    }
     ForeignCallScope(const ForeignCallScope&) = delete;
     ForeignCallScope& operator=(const ForeignCallScope&) = delete;
 
   private:
-    ForeignCall before_;
+    const char* function_;
+    const void* handle_;
 };
 
 // An instance of foreign code, known by its handle, and before it has one by the address of its name.
 class Callee {
   public:
-    // `mark`: the file in which it is written down that it has ended the process; empty: nowhere.
-    Callee(const char* name, const char* file, const char* mark = "");
+    // `stages`: the names of the functions that `stage` counts. `mark`: the file in which it is written down that
+    // it has ended the process; empty: nowhere.
+    Callee(const char* name, const char* file, const char* mark = "", const Stage* stage = nullptr,
+           const char* const* stages = nullptr);
     ~Callee();
     Callee(const Callee&) = delete;
     Callee& operator=(const Callee&) = delete;
     bool has(const void* other) const { return other && (other == handle || other == name); }
 
     const char *const name, *const file, *const mark;
+    const Stage* const stage;
+    const char* const* const stages;
     std::atomic<const void*> handle{nullptr};
     Callee *next = nullptr, **link = nullptr;
 };

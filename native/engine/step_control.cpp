@@ -36,7 +36,8 @@ bool StepControl::adapt(AdaptOperation& operation) {
         std::int64_t until = end;
         if (instants_.active() && !instants_.end_before(start, end, until)) return false;
         const std::int64_t left = until - start;
-        std::int64_t span = std::min(controller.wanted, left);
+        const std::int64_t planned = controller.share_out(left);
+        std::int64_t span = planned;
         if (controller.rejects) {
             if (!level_.save(controller.start)) return false;
             saved_in_ = state_.steps;
@@ -66,7 +67,8 @@ bool StepControl::adapt(AdaptOperation& operation) {
             span = state_.reached - start;
             controller.begin();
         } else if (instants_.taken != state_.reached) {
-            controller.accept(span, ratio, span == left);
+            controller.accept(span, ratio,
+                              span == planned && (planned < controller.wanted || planned == left));
         }
         counts_.add(span, ratio);
         state_.now = start + span;

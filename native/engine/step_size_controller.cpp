@@ -17,6 +17,12 @@ std::int64_t round_down(std::int64_t parts) {
 
 }  // namespace
 
+std::int64_t StepSizeController::share_out(std::int64_t left) const {
+    if (estimate == Estimate::energy && wanted < left && left < 2 * wanted)
+        return (left + 2 * quantum - 1) / (2 * quantum) * quantum;
+    return std::min(wanted, left);
+}
+
 std::int64_t StepSizeController::next(std::int64_t span, double ratio, bool accepted) const {
     const double now = std::max(ratio, least_ratio);
     const double first = accepted ? gains[0] : 1.0, second = accepted ? gains[1] : 0.0,

@@ -34,6 +34,7 @@ struct StepSizeController {
         before = earlier = 1.0;
         in_a_row = 0;
     }
+    std::int64_t share_out(std::int64_t left) const;
     std::int64_t next(std::int64_t span, double ratio, bool accepted) const;
     void accept(std::int64_t span, double ratio, bool cut);
     void save(Snapshot& to) const;

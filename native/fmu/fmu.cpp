@@ -27,6 +27,9 @@ bool differ(double a, double b) {
            !(std::isnan(a) && std::isnan(b));
 }
 
+// What Hot::stage counts: no other version has a short way.
+constexpr const char* stages[] = {"fmi2SetReal", "fmi2DoStep", "fmi2GetReal"};
+
 }  // namespace
 
 const char* const Fmu::otherwise =
@@ -42,7 +45,7 @@ std::string Fmu::written(double value) {
 Fmu::Fmu(std::shared_ptr<Library> library, Setup given)
     : setup(std::move(given)),
       library_(std::move(library)),
-      callee_(setup.name.c_str(), setup.file.c_str(), setup.crash_file.c_str()),
+      callee_(setup.name.c_str(), setup.file.c_str(), setup.crash_file.c_str(), &hot_.stage, stages),
       clocks_(setup.clocks) {
     straight_in_ = straight(setup.set, setup.inputs);
     straight_out_ = straight(setup.get, setup.outputs);
@@ -60,15 +63,16 @@ void Fmu::warm_up() {
     hot.instance = instance_;
     hot.calls = library_->calls().data();
     hot.feeds = setup.feeds_through;
-    hot.stop = experiment_.stops ? experiment_.stop : never;
-    hot.quick =
-        phase_ == Phase::stepping && settled() && plain() && !trial() && lent_.empty() && !ended_ && !rests();
+    hot.stop = -never;
     const auto count = [](const std::vector<Group>& groups) {
         return groups.empty() ? 0 : groups[0].references.size();
     };
     const std::size_t inputs = count(setup.set), outputs = count(setup.get);
-    hot.quick = hot.quick && std::max(inputs, outputs) <= 0xffff;
-    if (!hot.quick || hot.out) return;
+    const bool quick =
+        phase_ == Phase::stepping && settled() && plain() && !trial() && lent_.empty() && !ended_ && !rests();
+    if (!quick || std::max(inputs, outputs) > 0xffff) return;
+    hot.stop = experiment_.stops ? experiment_.stop : never;
+    if (hot.out) return;
     hot.inputs = static_cast<std::uint16_t>(inputs);
     hot.outputs = static_cast<std::uint16_t>(outputs);
     hot.in = inputs ? setup.set[0].references.data() : nullptr;
@@ -82,7 +86,7 @@ void Fmu::warm_up() {
 // problems
 
 bool Fmu::wrong(std::string what, std::string remedy) {
-    hot_.quick = false;
+    hot_.stop = -never;
     spoke_ = false;
     problem_ = std::move(what);
     remedy_ = std::move(remedy);
@@ -108,7 +112,7 @@ void Fmu::note_stop(double reached) {
 void Fmu::set_ended(bool ended) {
     if (ended == ended_) return;
     ended_ = ended;
-    hot_.quick = false;
+    hot_.stop = -never;
     end_requests.now += ended ? 1 : -1;
     if (ended) ++end_requests.ever;
 }
@@ -219,7 +223,7 @@ bool Fmu::ready() {
 }
 
 void Fmu::close() {
-    hot_.quick = false;
+    hot_.stop = -never;
     if (!instance_) return;
     std::lock_guard turn(library_->turn());
     if (phase_ != Phase::lost) {
@@ -475,7 +479,7 @@ bool Fmu::react(std::int64_t tick, int n, const double* u, const std::uint8_t* p
 }
 
 bool Fmu::react_at(double t, int, const double* u, const std::uint8_t* present, std::uint8_t* shown) {
-    hot_.quick = false;
+    hot_.stop = -never;
     reacting_ = true;
     return ready() && (exchange_ ? exchange_->react(u) : react_now(t, u, present, shown));
 }
@@ -496,7 +500,7 @@ bool Fmu::update_now(bool&) { return wrong("it has no event mode"); }
 // state
 
 bool Fmu::save(Saved& saved) {
-    hot_.quick = false;
+    hot_.stop = -never;
     if (!ready()) return false;
     if (!can_save()) return wrong("it cannot save its state");
     if (!unsaved_.empty()) return wrong(unsaved_, otherwise);

@@ -260,13 +260,15 @@ class Fmu : public Simulator {
 
     // All that a step of plain reals touches, in one cache line: a ring of many FMUs lives on this.
     struct alignas(64) Hot {
-        bool quick = false;  // stepping, nothing to note beside it: set, doStep, get and no more
         bool feeds = false;  // outputs may be asked for again: it must be known what is set
+        Stage stage{0};      // of these three, the one under way
         std::uint16_t inputs = 0, outputs = 0;
         fmi::Instance instance = nullptr;
         void (*const* calls)() = nullptr;  // set, doStep, get
         const fmi::Reference *in = nullptr, *out = nullptr;
-        double stop = never;  // steps that reach it go the long way
+        // Steps that reach it go the long way: all, unless it is stepping and there is nothing to note beside
+        // set, doStep and get.
+        double stop = -never;
         fmi::Reference kept[4] = {};
     };
     static_assert(sizeof(Hot) == 64);

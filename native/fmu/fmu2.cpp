@@ -55,38 +55,53 @@ class Fmu2 final : public Classic<Boolean2> {
 
   private:
     bool both(const Span& span, const double* u, double* y) {
-        const Hot& hot = hot_;
-        if (!hot.quick || span.t + span.h >= hot.stop) [[unlikely]] {
-            if (!Fmu::step(span, u) || !Fmu::output(span.tick + span.ticks, u, y)) return false;
-            warm_up();
-            return true;
-        }
-        // by hand, with names that need no other cache line: a scope would take a nanosecond longer
-        foreign_call.handle = hot.instance;
-        if (hot.inputs > 0) {
-            foreign_call.function = "fmi2SetReal";
+        Hot& hot = hot_;
+        if (span.t + span.h >= hot.stop) [[unlikely]]
+            return both_the_long_way(span, u, y);
+        // by hand, in the cache line that is here anyway: a scope would take a nanosecond longer
+        const auto enter = [&hot](unsigned char stage) { hot.stage.store(stage, std::memory_order_relaxed); };
+        foreign_call.stage = &hot.stage;
+        if (hot.inputs > 0) [[likely]] {
+            enter(1);
             const Status set =
                 reinterpret_cast<Set<double>*>(hot.calls[0])(hot.instance, hot.in, hot.inputs, u);
             if (set > warning) [[unlikely]]
-                return foreign_call = {}, good(set, set_real_.name),
-                       report_failure(Call::step, span.tick, span.ticks);
+                return fail_inputs(set, span);
             if (hot.feeds) std::copy(u, u + hot.inputs, known_.begin());
         }
-        foreign_call.function = "fmi2DoStep";
+        enter(2);
         const Status stepped = reinterpret_cast<Step2*>(hot.calls[1])(hot.instance, span.t, span.h, 1);
         if (stepped > warning) [[unlikely]]
-            return foreign_call = {}, late(stepped, span) && Fmu::output(span.tick + span.ticks, u, y);
-        foreign_call.function = "fmi2GetReal";
+            return end_early(stepped, span, u, y);
+        enter(3);
         const Status got =
             reinterpret_cast<Get<double>*>(hot.calls[2])(hot.instance, hot.out, hot.outputs, y);
-        foreign_call.function = nullptr;
+        enter(0);
         if (got > warning) [[unlikely]]
-            return good(got, get_real_.name), report_failure(Call::output, span.tick + span.ticks);
+            return fail_outputs(got, span);
         double sum = y[0] - y[0];
         for (int k = 1; k < hot.outputs; ++k) sum += y[k] - y[k];
         if (sum == 0.0) [[likely]]
             return true;
         return finite(y);
+    }
+    // What is rare stands apart, so that a step saves few registers.
+    [[gnu::noinline, gnu::cold]] bool both_the_long_way(const Span& span, const double* u, double* y) {
+        if (!Fmu::step(span, u) || !Fmu::output(span.tick + span.ticks, u, y)) return false;
+        warm_up();
+        return true;
+    }
+    [[gnu::noinline, gnu::cold]] bool fail_inputs(Status set, const Span& span) {
+        hot_.stage = 0;
+        return good(set, set_real_.name), report_failure(Call::step, span.tick, span.ticks);
+    }
+    [[gnu::noinline, gnu::cold]] bool end_early(Status stepped, const Span& span, const double* u,
+                                                double* y) {
+        hot_.stage = 0;
+        return late(stepped, span) && Fmu::output(span.tick + span.ticks, u, y);
+    }
+    [[gnu::noinline, gnu::cold]] bool fail_outputs(Status got, const Span& span) {
+        return good(got, get_real_.name), report_failure(Call::output, span.tick + span.ticks);
     }
     bool late(Status status, const Span& span) {
         double reached = span.t;

@@ -64,7 +64,7 @@ def test_networks(seed: int, inputs: Any) -> None:
         hk.Iterate(),
         hk.Adaptive(tolerance=1e-3),
         hk.Adaptive(tolerance=1e-3, estimate="richardson"),
-        hk.Adaptive(tolerance=1e-2, estimate="energy"),
+        hk.Adaptive(hk.Jacobi(), 1e-2, "energy"),
         hk.Adaptive(hk.Iterate(), 1e-3),
     ],
     ids=str,

@@ -72,7 +72,7 @@ def test_units_other_than_si_are_no_misfit(unit: str) -> None:
 
 
 def test_step_control_by_energy_says_what_it_does_not_see() -> None:
-    how = hk.Adaptive(tolerance=0.01, estimate="energy")
+    how = hk.Adaptive(hk.Jacobi(), 0.01, "energy")
     (note,) = notes(pair(hk.Bond("mass.f", "spring.v", balance="energy"), how=how))
     assert "blind" in note
     assert notes(pair(hk.Bond("mass.f", "spring.v"), how=how)) == []

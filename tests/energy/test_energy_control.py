@@ -14,6 +14,8 @@ from scipy.linalg import expm
 import hocket as hk
 from energy.systems import quarter_car
 from hocket import Adaptive, Bond, Composite, GaussSeidel, Iterate, Jacobi, Python, Scenario, StateSpace
+from hocket.engine.reference.step_control import MacroStepController
+from hocket.files import toml
 from hocket.planning.planner import plan_tree
 from systems import ENGINES, SPRING_MASS, mass, spring
 
@@ -100,6 +102,47 @@ def test_the_plan_says_how():
     text = str(plan_tree(pair(Adaptive(Jacobi(), 1e-2, "energy", per="unit"))).plan)
     assert "an error of 0.01 W" in text
     assert "energy" in text or "bonds" in text
+
+
+# what is left out follows from the estimate
+
+
+def test_defaults_by_energy():
+    way = Adaptive(estimate="energy")
+    assert (way.inner, way.first) == (GaussSeidel(), Fraction(1, 1024))
+    assert (Adaptive().inner, Adaptive().first) == (Jacobi(), Fraction(1, 64))
+    assert Adaptive(Jacobi(), estimate="energy", first="1/8").inner == Jacobi()
+    assert Adaptive(estimate="energy", quantum="1/40").first == Fraction(1, 40)  # no multiple of 1/1024
+
+
+@pytest.mark.parametrize("way", [Adaptive(estimate="energy"), Adaptive(Jacobi(), estimate="energy")], ids=str)
+def test_files_keep_the_algorithm_inside(way):
+    assert toml.loads(toml.dumps(pair(way))).composite.orchestrator == way
+
+
+@pytest.mark.parametrize("order", [["spring", "mass"], ["mass", "spring"]])
+def test_gauss_seidel_gains_a_total_derivative(order):
+    """To leading order plus or minus (e f)' H^2 / 2, by Jacobi (e f' - f e') H^2 / 2: theory, section 8.1."""
+    H, end = 1e-3, 2
+    t = np.arange(0, end, H) + H / 2
+    s, v = np.cos(t) + 0.5 * np.sin(t), 0.5 * np.cos(t) - np.sin(t)  # s' = v, v' = -s; e = -s, f = v
+    for way, law in (
+        (GaussSeidel(order), (1 if order[0] == "spring" else -1) * (s * s - v * v)),
+        (Jacobi(), s * s + v * v),
+    ):
+        run = hk.run(pair(way, "hold").with_changes(step=Fraction(1, 1000)), end, ledger=True)
+        assert np.diff(run["joint.gained"].values) == pytest.approx(law * H * H / 2, abs=0.01 * H * H)
+
+
+def test_two_equal_steps_stand_for_a_whole_and_a_cut_one():
+    def shares(estimate, *lefts):
+        (adapt,) = plan_tree(pair(Adaptive(estimate=estimate))).plan.step
+        controller = MacroStepController(adapt.control, 2**22, 0)
+        controller.wanted = 300 * controller.quantum
+        return [controller.share_out(left * controller.quantum) / controller.quantum for left in lefts]
+
+    assert shares("energy", 250, 300, 500, 501, 600, 601) == [250, 300, 250, 251, 300, 300]
+    assert shares("defect", 250, 300, 500, 600) == [250, 300, 300, 300]
 
 
 # who cannot roll back

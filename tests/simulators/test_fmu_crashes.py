@@ -48,6 +48,8 @@ def end(tmp_path, name, version=2, engine="native", threads=1, when=""):
     [
         ("crashes", 1, "native", SEGMENTATION, "fmiDoStep", 51),
         ("crashes", 2, "native", SEGMENTATION, "fmi2DoStep", 51),
+        ("unreadable", 2, "native", SEGMENTATION, "fmi2GetReal", 50),
+        ("unreadable", 2, "interpreter", SEGMENTATION, "fmi2GetReal", 50),
         ("aborts", 3, "interpreter", ("aborted (SIGABRT)", -signal.SIGABRT), "fmi3DoStep", 51),
         ("bottomless", 2, "interpreter", SEGMENTATION, "fmi2DoStep", 51),
         ("leaves", 2, "native", ("exit(0)", 1), "fmi2DoStep", 51),

@@ -15,7 +15,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from hocket.coupling.power_accounts import energy_unit
 from hocket.errors import Fault, ScenarioError
-from hocket.model.arguments import choice_faults, is_flag, is_positive, set_fields
+from hocket.model.arguments import choice_faults, is_flag, is_one_of, is_positive, set_fields
 from hocket.model.clock import seconds
 from hocket.model.composite import (
     CapabilityRequest,
@@ -25,6 +25,7 @@ from hocket.model.composite import (
 )
 from hocket.model.scenario import Scenario
 from hocket.orchestrators.explicit import WrappingOrchestrator, require_rollback
+from hocket.orchestrators.gauss_seidel import GaussSeidel
 from hocket.orchestrators.jacobi import Jacobi
 from hocket.plan import Adapt, Control, Estimate, Plan
 from hocket.plan.plan import Note, NoteKind
@@ -57,7 +58,9 @@ class Adaptive(WrappingOrchestrator):
     error that the smallest step does not meet is passed and noted, unless it stays; "stop": ends the run.
     """
 
-    inner: Annotated[Orchestrator, "the algorithm of one step"] = Jacobi()  # noqa: RUF009 - it is frozen
+    inner: Annotated[
+        Orchestrator, "the algorithm of one step; left out: by energy Gauss-Seidel, else Jacobi"
+    ] = None  # type: ignore[assignment]  # filled in, as `first` is
     tolerance: Annotated[float, "the error that is allowed"] = 1e-4
     estimate: Annotated[Estimate, "how the error is found"] = "defect"
     controller: Annotated[Controller, "how the next step follows from the errors"] = "PI"
@@ -66,18 +69,35 @@ class Adaptive(WrappingOrchestrator):
         "whether the error counts per second or per step; left out: energy per step, others per second",
     ] = None
     quantum: Annotated[Fraction, "steps are multiples of this part of the level's step"] = Fraction(1, 2**20)
-    first: Annotated[Fraction, "the part of the level's step that a run begins with"] = Fraction(1, 64)
+    first: Annotated[
+        Fraction, "the part of the level's step that a run begins with; left out: 1/64, by energy 1/1024"
+    ] = None  # type: ignore[assignment]
     rejects: Annotated[bool | None, "whether steps are taken back; left out: where all can"] = None
     on_jump: Annotated[OnJump, "what is done where no step is short enough"] = "pass"
     adaptive = True
 
     def __post_init__(self) -> None:
+        self._fill_in()
         faults = [*self._option_faults(), *self._number_faults()]
         if faults:
             raise ScenarioError(faults)
         set_fields(self, tolerance=float(self.tolerance))
         for name in ("quantum", "first"):
             object.__setattr__(self, name, _as_fraction(getattr(self, name)))
+
+    def _fill_in(self) -> None:
+        """Choose what was left out and depends on the estimate.
+
+        Held values make the energy residual of a step a total derivative in Gauss-Seidel, not in Jacobi
+        (theory, section 8.1). From rest power is nothing, however long the first step: so it is short.
+        """
+        energy = is_one_of(self.estimate, ("energy",))
+        if self.inner is None:
+            set_fields(self, inner=GaussSeidel() if energy else Jacobi())
+        if self.first is None:
+            first, quantum = Fraction(1, 1024 if energy else 64), _as_fraction(self.quantum)
+            divides = not energy or not quantum or (first / quantum).denominator == 1
+            set_fields(self, first=first if divides else quantum)
 
     def _option_faults(self) -> Iterator[Fault]:
         faults = [*self._inner_faults()]

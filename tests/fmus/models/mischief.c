@@ -19,6 +19,7 @@ bottomless = {}
 stillborn = {}
 badstart = {}
 badend = {}
+unreadable = {}
 crowded = {}
 gutless = { lacks = ["*DoStep"] }
 
@@ -149,7 +150,11 @@ static int misbehave(Model *m) {
     return OK;
 }
 
-void evaluate(Model *m) { m->y = is("nan") && due(m, m->time) ? NAN : m->time; }
+void evaluate(Model *m) {
+    if (is("unreadable") && due(m, m->time))
+        raise(SIGSEGV);
+    m->y = is("nan") && due(m, m->time) ? NAN : m->time;
+}
 
 int step(Model *m, double h) {
     m->steps++;

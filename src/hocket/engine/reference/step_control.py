@@ -101,6 +101,16 @@ class MacroStepController:
         parts = keep_leading_bits(int(factor * float(span) / float(self.quantum)))
         return min(self.largest, max(self.quantum, parts * self.quantum))
 
+    def share_out(self, left: int) -> int:
+        """Return the step to try with so much left.
+
+        By energy two equal steps stand for a whole one and a cut one: least is gained where all steps gain
+        the same (theory, section 8.1).
+        """
+        if self.control.estimate == "energy" and self.wanted < left < 2 * self.wanted:
+            return -(-left // (2 * self.quantum)) * self.quantum
+        return min(self.wanted, left)
+
     def accept(self, span: int, ratio: float, cut: bool) -> None:
         """Take note of a step; one that was cut off says less about how long they may be."""
         self.in_a_row = self.in_a_row + 1 if ratio > 1.0 and span <= self.quantum else 0
@@ -126,7 +136,7 @@ def run_adapt(level: LiveLevel, instruction: Adapt) -> None:
         start = level.now
         left = end_before(level, start, end) - start
         longest = preferred_span(level, pace, left)
-        span = min(pace.wanted, longest)
+        span = planned = pace.share_out(longest)
         saved = level.save() if control.rejects else None
         level.restorable[:] = [] if saved is None else [saved]
         ratio = _attempt_span(level, instruction.body, pace, start, span, saved)
@@ -147,7 +157,8 @@ def run_adapt(level: LiveLevel, instruction: Adapt) -> None:
             span = level.reached - start
             pace.begin()
         elif level.instants.taken != level.reached:
-            pace.accept(span, ratio, cut=span == longest)
+            cut = span == planned and (planned < pace.wanted or planned == longest)
+            pace.accept(span, ratio, cut)
         level.restorable.clear()
         level.steps.add(span, ratio)
         level.now = start + span
