@@ -58,8 +58,8 @@ class ForeignCallScope {
 // An instance of foreign code, known by its handle, and before it has one by the address of its name.
 class Callee {
   public:
-    // `stages`: the names of the functions that `stage` counts. `mark`: the file in which it is written down that
-    // it has ended the process; empty: nowhere.
+    // `stages`: the names of the functions that `stage` counts. `mark`: the file in which it is written down
+    // that it has ended the process; empty: nowhere.
     Callee(const char* name, const char* file, const char* mark = "", const Stage* stage = nullptr,
            const char* const* stages = nullptr);
     ~Callee();

@@ -56,11 +56,6 @@ class Capabilities:
         """Whether the derivatives of all outputs are given."""
         return self.slopes and not self.slopeless
 
-    @property
-    def all_slopes(self) -> bool:
-        """Whether the derivatives of all outputs are given."""
-        return self.slopes and not self.slopeless
-
 
 class Simulator(Protocol):
     """The live thing. The caller owns the clock.
