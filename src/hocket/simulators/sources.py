@@ -436,7 +436,8 @@ class _TableSource(_Source):
     def commit(self) -> bool:
         """Go over to the values after the jump."""
         self.end = -math.inf
-        self._pass_jumps(self.at)
+        if self.next < len(self.jumps):  # the one that was due, though its time may be a rounding later
+            self._pass_jumps(max(self.at, self.times[self.jumps[self.next]]))
         return False
 
     def _pass_jumps(self, t: float) -> None:
@@ -448,7 +449,7 @@ class _TableSource(_Source):
         if not self.linear or not 0 <= row < self.last:
             return self.rows[max(row, 0)]
         before, after = self.times[row], self.times[row + 1]
-        weight = (t - before) / (after - before) if after > before else 0.0
+        weight = max(t - before, 0.0) / (after - before) if after > before else 0.0
         between = [a + (b - a) * weight for a, b in zip(self.rows[row], self.rows[row + 1], strict=True)]
         return between if self.held is None else self._hold(between, self.rows[row])
 
@@ -472,6 +473,8 @@ class _TableSource(_Source):
             hint = 'a longer table, or outside="hold"'
             raise SimulatorError(f"the table has no value at t = {t:.9g} s", "", expected, hint)
         row = bisect_right(self.times, t) - 1
+        if self.event_grid > 0.0 and self.next > 0:  # a jump that is over, though a rounding later than t
+            row = max(row, self.jumps[self.next - 1])
         waits = t <= self.end and self.next < len(self.jumps)
         return min(row, self.jumps[self.next] - 1) if waits else row
 
