@@ -131,9 +131,9 @@ def thermal_explosion() -> System:
     return System(
         models={
             "heat": part(
-                lambda t, s, u: [u[0] * np.exp(s[0] / (1 + 0.05 * s[0])) - 0.3 * s[0]], [0.0], "f", "T"
+                lambda t, s, u: [u[0] * np.exp(s[0] / (1 + 0.2 * s[0])) - 0.3 * s[0]], [0.0], "f", "T"
             ),
-            "fuel": part(lambda t, s, u: [-0.05 * s[0] * np.exp(u[0] / (1 + 0.05 * u[0]))], [1.0], "T", "f"),
+            "fuel": part(lambda t, s, u: [-0.05 * s[0] * np.exp(u[0] / (1 + 0.2 * u[0]))], [1.0], "T", "f"),
         },
         wires={"heat.f": "fuel.f", "fuel.T": "heat.T"},
         port="heat.T",
@@ -143,8 +143,8 @@ def thermal_explosion() -> System:
         extrapolation="linear",
         reference=smooth(
             lambda t, y: [
-                y[1] * np.exp(y[0] / (1 + 0.05 * y[0])) - 0.3 * y[0],
-                -0.05 * y[1] * np.exp(y[0] / (1 + 0.05 * y[0])),
+                y[1] * np.exp(y[0] / (1 + 0.2 * y[0])) - 0.3 * y[0],
+                -0.05 * y[1] * np.exp(y[0] / (1 + 0.2 * y[0])),
             ],
             [0.0, 1.0],
             0,
