@@ -35,7 +35,7 @@ def boxed_hardening_spring() -> System:
         wires={"one.F": "two.F", "two.x": "one.x"},
         port="two.y",
         stop=5.0,
-        steps=(0.01, 0.2),
+        steps=(0.005, 0.2),
         reference=smooth(
             lambda t, y: [
                 y[1],

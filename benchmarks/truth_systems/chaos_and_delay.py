@@ -43,11 +43,11 @@ def lorenz() -> System:
 
 @system("smooth")
 def lorenz_long() -> System:
-    """The same over 10 s with linear extrapolation: what is small at first is all of it in the end."""
+    """The same over 8 s with linear extrapolation: what is small at first is all of it in the end."""
     models, wires = _lorenz_parts()
     reference = smooth(_lorenz, [1.0, 1.0, 20.0], 2, rtol=1e-12)
     return System(
-        models, wires, "yz.z", stop=10.0, steps=(0.002, 0.02), reference=reference, extrapolation="linear"
+        models, wires, "yz.z", stop=8.0, steps=(0.002, 0.02), reference=reference, extrapolation="linear"
     )
 
 
@@ -80,7 +80,7 @@ def van_der_pol_on_cycle() -> System:
         wires={"x.v": "v.v", "v.x": "x.x"},
         port="x.x",
         stop=15.0,
-        steps=(0.002, 0.1),
+        steps=(0.001, 0.1),
         reference=smooth(lambda t, y: [y[1], 5.0 * y[1] - 5.0 * y[0] ** 2 * y[1] - y[0]], [2.0, 0.0], 0),
     )
 

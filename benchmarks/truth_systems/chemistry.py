@@ -138,7 +138,7 @@ def thermal_explosion() -> System:
         wires={"heat.f": "fuel.f", "fuel.T": "heat.T"},
         port="heat.T",
         stop=4.0,
-        steps=(0.005, 0.1),
+        steps=(0.02, 0.4),
         orchestrator="gauss-seidel",
         extrapolation="linear",
         reference=smooth(

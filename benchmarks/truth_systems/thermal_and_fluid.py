@@ -144,16 +144,15 @@ def tanks_with_roots() -> System:
 @system("smooth")
 def draining_tanks() -> System:
     """Three tanks in a row, each with an outflow that is a root: signals run one way."""
+
+    def out(level: float) -> float:
+        return np.sqrt(max(level, 1e-12))
+
     models = {
-        name: part(
-            lambda t, s, u: [u[0] - np.sqrt(max(s[0], 1e-12))],
-            [level],
-            "q",
-            "h o",
-            lambda t, s, u: [s[0], np.sqrt(max(s[0], 1e-12))],
-        )
-        for name, level in (("a", 4.0), ("b", 1.0), ("c", 0.5))
+        name: part(lambda t, s, u: [u[0] - out(s[0])], [level], "q", "h o", lambda t, s, u: [s[0], out(s[0])])
+        for name, level in (("b", 1.0), ("c", 0.5))
     }
+    models["a"] = part(lambda t, s, u: [-out(s[0])], [4.0], "", "h o", lambda t, s, u: [s[0], out(s[0])])
     return System(
         models=models,
         wires={"b.q": "a.o", "c.q": "b.o"},

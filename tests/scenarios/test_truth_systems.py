@@ -1,4 +1,4 @@
-"""The systems of benchmarks/truth.py: each coupling converges to a reference that was written apart from it."""
+"""The systems of benchmarks/truth.py: couplings converge to references that were written apart from them."""
 
 import sys
 import warnings
