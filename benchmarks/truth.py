@@ -177,6 +177,8 @@ def print_confusion(rows: Sequence[Row]) -> None:
     right = sum(row.said == row.truth for row in judged)
     missed = _share(len(rows) - len(judged), len(rows))
     print(f"right: {_share(right, len(judged))} of those judged; not judged: {missed}")
+    near = sum(row.said != row.truth and LIMIT / 1.5 < row.true < LIMIT * 1.5 for row in judged)
+    print(f"of the wrong ones {near} have a true error within a factor of 1.5 of the limit {LIMIT:g}")
 
 
 def print_distribution(rows: Sequence[Row]) -> None:
@@ -199,6 +201,21 @@ def print_distribution(rows: Sequence[Row]) -> None:
         counts = "".join(f"{sum(map(test, ratios)):>12}" for test in kinds.values())
         print(f"{truth:<12}{len(chosen):>8}{len(ratios):>12}{counts}{silent:>12}")
     print("over, under: too large, too small by more than that; no doubt: under 10, first line without doubt")
+
+
+def print_kinds(rows: Sequence[Row]) -> None:
+    """Print the same, shorter, for each kind of system."""
+    print(
+        f"\n{'kind':<12}{'cases':>8}{'judged':>8}{'right':>8}{'predicted':>12}{'within 2':>10}{'under 10':>10}"
+    )
+    for kind in sorted({row.kind for row in rows}):
+        chosen = [row for row in rows if row.kind == kind]
+        judged = [row for row in chosen if row.said in ("sound", "unsound")]
+        ratios = np.array([row.ratio for row in chosen if row.ratio is not None])
+        right = sum(row.said == row.truth for row in judged)
+        near, under = ((ratios >= 0.5) & (ratios <= 2.0)).sum(), (ratios < 0.1).sum()
+        counts = (len(chosen), len(judged), right, len(ratios), near, under)
+        print(f"{kind:<12}" + "".join(f"{count:>12}" for count in counts))
 
 
 def print_times(rows: Sequence[Row]) -> None:
@@ -259,6 +276,7 @@ def main() -> None:
     print(f"\n{len(systems)} systems, {len(rows)} cases, half: {asked.half}, as {asked.form}")
     print_confusion(rows)
     print_distribution(rows)
+    print_kinds(rows)
     print_times(rows)
     if asked.json:
         asked.json.write_text(json.dumps([asdict(row) | {"ratio": row.ratio} for row in rows], indent=1))

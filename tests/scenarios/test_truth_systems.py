@@ -11,9 +11,11 @@ from systems import ROOT
 if str(ROOT / "benchmarks") not in sys.path:
     sys.path.append(str(ROOT / "benchmarks"))
 
-from truth_systems import CATALOGUE
+from truth import Row, judge
+from truth_systems import CATALOGUE, System
 from truth_systems.as_fmus import IN_PYTHON, SMOOTH_IN_C, as_c, as_pythonfmu
-from truth_systems.reference import Switch, delayed, sampled, switched
+from truth_systems.parts import part
+from truth_systems.reference import Switch, delayed, sampled, smooth, switched
 
 SAMPLE = (
     "contact_stop_damped",
@@ -77,3 +79,23 @@ def test_references_with_switches_samples_and_delays_have_exact_answers():
     assert slow(times[::2]) == pytest.approx([1.0, 1.0, 0.5, 0.0, -0.25])
     ramp = delayed(lambda t, y, late: [-late[0]], lambda t: [1.0], 1.0, 0)
     assert ramp(np.array([0.0, 1.0, 2.0])) == pytest.approx([1.0, 0.0, -0.5])
+
+
+def test_the_runner_finds_the_truth_of_a_linear_system():
+    """Of linear systems `check` is right: predicted and true error agree, a blow-up is unsound."""
+    system = System(
+        models={
+            "a": part(lambda t, s, u: [2.0 * u[0] - s[0]], [1.0], "u", "y"),
+            "b": part(lambda t, s, u: [-2.0 * u[0] - s[0]], [0.0], "u", "y"),
+        },
+        wires={"a.u": "b.y", "b.u": "a.y"},
+        port="a.y",
+        stop=16.0,
+        steps=(0.05, 2.0),
+        reference=smooth(lambda t, y: [2.0 * y[1] - y[0], -2.0 * y[0] - y[1]], [1.0, 0.0], 0),
+        name="linear",
+    )
+    fine, bold = (judge(system, Row("linear", "tune", "", "", step, False), 60.0) for step in system.steps)
+    assert (fine.truth, fine.said, fine.doubt) == ("sound", "sound", False)
+    assert fine.ratio == pytest.approx(1.0, rel=0.01)
+    assert (bold.truth, bold.said) == ("unsound", "unsound")
