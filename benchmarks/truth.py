@@ -205,9 +205,8 @@ def print_distribution(rows: Sequence[Row]) -> None:
 
 def print_kinds(rows: Sequence[Row]) -> None:
     """Print the same, shorter, for each kind of system."""
-    print(
-        f"\n{'kind':<12}{'cases':>8}{'judged':>8}{'right':>8}{'predicted':>12}{'within 2':>10}{'under 10':>10}"
-    )
+    heads = ("cases", "judged", "right", "predicted", "within 2", "under 10")
+    print(f"\n{'kind':<12}" + "".join(f"{head:>12}" for head in heads))
     for kind in sorted({row.kind for row in rows}):
         chosen = [row for row in rows if row.kind == kind]
         judged = [row for row in chosen if row.said in ("sound", "unsound")]
