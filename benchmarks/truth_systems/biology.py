@@ -160,7 +160,7 @@ def morris_lecar() -> System:
         wires={"membrane.n": "gate.n", "gate.v": "membrane.v"},
         port="membrane.v",
         stop=150.0,
-        steps=(0.1, 3.0),
+        steps=(0.1, 10.0),
         orchestrator="gauss-seidel",
         reference=smooth(
             lambda t, y: [
@@ -297,7 +297,7 @@ def kuramoto() -> System:
         wires=wires,
         port="a.phase",
         stop=6.0,
-        steps=(0.02, 0.5),
+        steps=(0.02, 0.75),
         reference=smooth(
             lambda t, y: speeds + 1.5 * np.sin(y[None, :] - y[:, None]).sum(axis=1), [0.0] * 3, 0
         ),

@@ -82,7 +82,7 @@ def boxed_van_der_pol() -> System:
         wires={"oscillator.f": "filter.f", "filter.x": "oscillator.x"},
         port="oscillator.x",
         stop=12.0,
-        steps=(0.02, 0.5),
+        steps=(0.02, 1.0),
         orchestrator="gauss-seidel",
         extrapolation="linear",
         reference=smooth(
@@ -106,7 +106,7 @@ def boxed_motor_and_pendulum() -> System:
         wires={"motor.w": "rod.w", "rod.T": "motor.T"},
         port="rod.w",
         stop=6.0,
-        steps=(0.01, 0.3),
+        steps=(0.01, 0.6),
         reference=smooth(
             lambda t, y: [10.0 * (6.0 - 0.5 * y[2] - y[0]), y[2], y[0] - 5.0 * np.sin(y[1]) - 0.1 * y[2]],
             [0.0, 0.0, 0.0],
@@ -170,7 +170,7 @@ def boxed_saturation() -> System:
         wires={"plant.u": "control.u", "control.y": "plant.y", "control.v": "plant.v"},
         port="plant.y",
         stop=8.0,
-        steps=(0.01, 0.25),
+        steps=(0.01, 0.5),
         reference=smooth(
             lambda t, y: [
                 y[1],

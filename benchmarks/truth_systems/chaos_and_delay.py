@@ -62,7 +62,7 @@ def roessler() -> System:
         wires={"spiral.z": "fold.z", "fold.x": "spiral.x"},
         port="spiral.x",
         stop=20.0,
-        steps=(0.01, 0.2),
+        steps=(0.01, 0.5),
         reference=smooth(
             lambda t, y: [-y[1] - y[2], y[0] + 0.2 * y[1], 0.2 + y[2] * (y[0] - 5.7)], [1.0, 0.0, 0.0], 0
         ),
@@ -171,7 +171,7 @@ def mackey_glass() -> System:
         wires={"cells.late": "marrow.y", "marrow.u": "cells.x"},
         port="cells.x",
         stop=16.0,
-        steps=(0.02, 0.4),
+        steps=(0.02, 0.8),
         extrapolation="linear",
         reference=delayed(
             lambda t, y, late: [2.0 * late[0] / (1.0 + late[0] ** 8) - y[0]], lambda t: [0.5], 2.0, 0

@@ -29,7 +29,7 @@ def robertson_mild() -> System:
         wires={"a.b": "bc.b", "a.c": "bc.c", "bc.a": "a.a"},
         port="bc.b",
         stop=40.0,
-        steps=(0.05, 0.2),
+        steps=(0.05, 0.8),
         reference=smooth(
             lambda t, y: [
                 -0.04 * y[0] + 30.0 * y[1] * y[2],
@@ -112,7 +112,7 @@ def stirred_reactor() -> System:
         wires={"vessel.J": "jacket.J", "jacket.T": "vessel.T"},
         port="vessel.T",
         stop=8.0,
-        steps=(0.02, 0.4),
+        steps=(0.02, 0.8),
         reference=smooth(
             lambda t, y: [
                 1.0 - y[0] * (1.0 + np.exp(10.0 * (1.0 - 1.0 / y[1]))),
@@ -138,7 +138,7 @@ def thermal_explosion() -> System:
         wires={"heat.f": "fuel.f", "fuel.T": "heat.T"},
         port="heat.T",
         stop=4.0,
-        steps=(0.02, 0.4),
+        steps=(0.02, 0.8),
         orchestrator="gauss-seidel",
         extrapolation="linear",
         reference=smooth(
@@ -182,7 +182,7 @@ def laser_linear_input() -> System:
         wires={"photons.n": "inversion.n", "inversion.p": "photons.p"},
         port="inversion.n",
         stop=4.0,
-        steps=(0.005, 0.1),
+        steps=(0.005, 0.4),
         extrapolation="linear",
         reference=smooth(lambda t, y: [20.0 * (y[0] * y[1] - y[0]), 2.0 - y[1] - y[0] * y[1]], [0.6, 1.3], 1),
     )

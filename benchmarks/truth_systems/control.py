@@ -253,7 +253,7 @@ def gain_schedule() -> System:
         wires={"plant.u": "control.u", "control.y": "plant.y"},
         port="plant.y",
         stop=12.0,
-        steps=(0.02, 0.6),
+        steps=(0.02, 0.75),
         reference=smooth(
             lambda t, y: [
                 0.25 + (0.1 + y[1] ** 2) * (2.0 - y[1]) - 0.5 * y[0],
@@ -278,7 +278,7 @@ def sliding_mode() -> System:
         wires={"plant.u": "control.u", "control.y": "plant.y", "control.v": "plant.v"},
         port="plant.v",
         stop=4.0,
-        steps=(0.002, 0.1),
+        steps=(0.002, 0.4),
         reference=smooth(
             lambda t, y: [y[1], 0.5 * np.sin(3 * t) - 0.2 * y[1] - 3.0 * np.tanh(20.0 * y[1] + 30.0 * y[0])],
             [1.0, 0.0],
@@ -299,7 +299,7 @@ def inverted_pendulum() -> System:
         wires={"rod.T": "motor.T", "motor.a": "rod.a", "motor.w": "rod.w"},
         port="rod.a",
         stop=3.0,
-        steps=(0.005, 0.2),
+        steps=(0.005, 0.5),
         reference=smooth(
             lambda t, y: [y[1], 9.81 * np.sin(y[0]) - float(np.clip(40.0 * y[0] + 10.0 * y[1], -6.0, 6.0))],
             [0.35, 0.0],

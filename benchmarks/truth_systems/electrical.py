@@ -38,7 +38,7 @@ def diode_rectifier() -> System:
         wires={"line.e": "source.e", "line.i": "load.i", "load.v": "line.v"},
         port="load.out",
         stop=0.06,
-        steps=(2e-5, 1e-3),
+        steps=(2e-5, 3e-3),
         reference=smooth(
             lambda t, y: [
                 1e3 * (10.0 * np.sin(100 * np.pi * t) - y[0] - 2.0 * max(y[0] - y[1] - 0.6, 0.0)),
@@ -137,7 +137,7 @@ def buck_averaged() -> System:
         wires={"stage.d": "control.d", "control.v": "stage.v"},
         port="stage.v",
         stop=0.02,
-        steps=(2e-5, 5e-4),
+        steps=(2e-5, 1e-3),
         reference=smooth(
             lambda t, y: [
                 1e3 * (12.0 + 12.0 * np.tanh(0.05 * (12.0 - y[1]) + 0.02 * y[2]) - y[1]),
@@ -202,7 +202,7 @@ def constant_power_load() -> System:
         wires={"filter.i": "load.i", "load.v": "filter.v"},
         port="filter.v",
         stop=0.03,
-        steps=(5e-5, 1e-3),
+        steps=(5e-5, 3e-3),
         reference=smooth(
             lambda t, y: [
                 1e3 * (48.0 - y[1]) - 400.0 * y[0],
@@ -262,7 +262,7 @@ def memristor() -> System:
         wires={"source.v": "memory.v", "memory.i": "source.i"},
         port="memory.q",
         stop=8.0,
-        steps=(0.01, 0.16),
+        steps=(0.01, 0.32),
         reference=smooth(
             lambda t, y: [
                 5.0 * np.sin(2.0 * t) - y[0] * (1.0 + 20.0 / (1.0 + np.exp(6.0 * y[1]))),
@@ -365,7 +365,7 @@ def josephson_pair() -> System:
         wires={"one.other": "two.rate", "two.other": "one.rate"},
         port="one.rate",
         stop=15.0,
-        steps=(0.02, 0.5),
+        steps=(0.02, 1.5),
         reference=smooth(
             lambda t, y: [
                 y[1],

@@ -29,7 +29,7 @@ def propeller_motor() -> System:
         wires={"motor.T": "propeller.T", "propeller.w": "motor.w"},
         port="motor.w",
         stop=0.5,
-        steps=(0.001, 0.025),
+        steps=(0.001, 0.1),
         reference=smooth(
             lambda t, y: [
                 2400.0 - 10.0 * y[1] - 50.0 * y[0],
@@ -82,7 +82,7 @@ def tyre_slip() -> System:
         wires={"car.F": "wheel.F", "wheel.v": "car.v"},
         port="car.v",
         stop=2.0,
-        steps=(0.002, 0.02),
+        steps=(0.002, 0.1),
         orchestrator="gauss-seidel",
         reference=smooth(
             lambda t, y: [
@@ -177,7 +177,7 @@ def two_machines_swing() -> System:
         wires={"north.other": "south.angle", "south.other": "north.angle"},
         port="north.angle",
         stop=6.0,
-        steps=(0.01, 0.2),
+        steps=(0.01, 1.0),
         extrapolation="linear",
         reference=smooth(
             lambda t, y: [
@@ -247,7 +247,7 @@ def heave_on_waves() -> System:
         wires={"buoy.F": "mooring.F", "mooring.x": "buoy.x"},
         port="buoy.x",
         stop=10.0,
-        steps=(0.01, 0.25),
+        steps=(0.01, 1.0),
         extrapolation="linear",
         reference=smooth(
             lambda t, y: [

@@ -60,7 +60,7 @@ def softening_spring() -> System:
         wires={"body.F": "wall.F", "wall.x": "body.x"},
         port="body.x",
         stop=20.0,
-        steps=(0.05, 1.0),
+        steps=(0.05, 2.0),
         reference=smooth(
             lambda t, y: [
                 y[1],
@@ -242,7 +242,7 @@ def pendulum_on_cart() -> System:
         wires={"cart.a": "rod.a", "cart.w": "rod.w", "rod.x": "cart.x", "rod.v": "cart.v"},
         port="rod.a",
         stop=5.0,
-        steps=(0.005, 0.1),
+        steps=(0.005, 0.25),
         extrapolation="linear",
         reference=smooth(rhs, [0.0, 0.0, 2.0, 0.0], 2),
     )
@@ -278,7 +278,7 @@ def double_pendulum() -> System:
         wires={"one.b": "two.a", "one.q": "two.w", "two.b": "one.a", "two.q": "one.w"},
         port="two.a",
         stop=3.0,
-        steps=(0.002, 0.05),
+        steps=(0.002, 0.3),
         orchestrator="gauss-seidel",
         extrapolation="linear",
         reference=smooth(rhs, [1.5, 1.0, 0.0, 0.0], 1),
@@ -404,7 +404,7 @@ def ball_on_table() -> System:
         wires={"ball.y": "table.y", "ball.v": "table.v"},
         port="ball.h",
         stop=1.2,
-        steps=(0.01, 0.06),
+        steps=(0.01, 0.12),
         extrapolation="linear",
         reference=switched(
             lambda t, y, m: [y[1], -9.81],

@@ -151,7 +151,7 @@ def delayed(
                 **options,
             )
             here = (times >= t - 1e-12) & (times <= end + 1e-12)
-            found[here] = piece.sol(np.clip(times[here], t, end))[pick]
+            found[here] = piece.sol(np.clip(times[here], t, end))[pick] if here.any() else []
             before, y, k = piece.sol, piece.y[:, -1], k + 1
         return found
 

@@ -51,7 +51,7 @@ def sampled_p() -> System:
         wires={"tank.u": "control.u", "control.y": "tank.y"},
         port="tank.y",
         stop=6.0,
-        steps=(0.1, 0.4),
+        steps=(0.1, 0.6),
         reference=sampled(
             lambda t, y, held: [held - 0.8 * np.sqrt(max(y[0], 0.0))],
             [0.2],

@@ -64,7 +64,7 @@ def heat_exchanger() -> System:
         wires={"hot.C": "cold.C", "cold.H": "hot.H", "cold.m": "pump.m", "pump.C": "cold.C"},
         port="cold.C",
         stop=15.0,
-        steps=(0.05, 0.75),
+        steps=(0.05, 1.5),
         reference=smooth(
             lambda t, y: [
                 72.0 - 2.0 * y[0] + 1.2 * y[1],
@@ -94,7 +94,7 @@ def thermostat() -> System:
         wires={"room.q": "thermostat.u", "thermostat.y": "room.T"},
         port="room.W",
         stop=20.0,
-        steps=(0.02, 0.5),
+        steps=(0.02, 1.0),
         orchestrator=hk.GaussSeidel(["room", "thermostat"]),
         extrapolation="linear",
         reference=switched(
@@ -129,7 +129,7 @@ def tanks_with_roots() -> System:
         wires={"upper.q": "lower.q", "lower.h": "upper.h"},
         port="lower.l",
         stop=8.0,
-        steps=(0.02, 0.4),
+        steps=(0.02, 1.6),
         reference=smooth(
             lambda t, y: [
                 0.3 - (y[0] - y[1]) / ((y[0] - y[1]) ** 2 + 1e-4) ** 0.25,
@@ -234,7 +234,7 @@ def gas_vessels() -> System:
         wires={"full.m": "empty.m", "empty.p": "full.p"},
         port="empty.q",
         stop=1.6,
-        steps=(0.005, 0.1),
+        steps=(0.005, 0.4),
         orchestrator="gauss-seidel",
         reference=smooth(
             lambda t, y: [-0.5 * flow(y[0], y[1]), 0.5 * flow(y[0], y[1]) - 0.1 * y[1]],
@@ -266,7 +266,7 @@ def melting_ice() -> System:
         wires={"heater.T": "ice.T", "ice.H": "heater.H"},
         port="heater.H",
         stop=6.0,
-        steps=(0.01, 0.25),
+        steps=(0.01, 0.5),
         reference=switched(
             lambda t, y, m: [
                 20.0 - 2.0 * (y[0] - (y[1] / 2.0, 0.0, (y[1] - 30.0) / 4.0)[m]),
@@ -347,7 +347,7 @@ def fin_with_convection() -> System:
         wires={"fin.air": "air.T", "air.q": "fin.q"},
         port="air.T",
         stop=6.0,
-        steps=(0.02, 0.25),
+        steps=(0.02, 0.5),
         reference=smooth(rhs, [20.0] * 5, 4),
     )
 
@@ -370,7 +370,7 @@ def orifice_and_spring() -> System:
         wires={"chamber.q": "plate.q", "plate.p": "chamber.p"},
         port="chamber.p",
         stop=4.0,
-        steps=(0.005, 0.1),
+        steps=(0.005, 0.4),
         orchestrator="gauss-seidel",
         reference=smooth(
             lambda t, y: [
