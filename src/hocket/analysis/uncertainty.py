@@ -22,7 +22,7 @@ from hocket.analysis.run_error import Watch, estimate_error
 from hocket.errors import HocketError, ScenarioError, count
 from hocket.execution.run import experiment_to_run, run_experiment
 from hocket.execution.session import Progress
-from hocket.execution.sweep import run_variants
+from hocket.execution.sweep import OF_EXPERIMENT, run_variants
 from hocket.files.atomic_files import write_text
 from hocket.files.error_estimate import ErrorEstimate, format_time
 from hocket.files.experiments import ExperimentLike, vary_experiment
@@ -285,7 +285,8 @@ def study(
     _check_study_arguments(method, runs, seed, quantity, workers)
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: runs done, of all")
-    experiment = experiment_to_run(what, stop=stop)
+    of_experiment = {name: options.pop(name) for name in OF_EXPERIMENT if name in options}
+    experiment = experiment_to_run(what, stop=stop, **of_experiment)
     given = experiment.uncertain if uncertain is None else uncertain
     distributions = as_distributions(given, "uncertain")
     if not distributions:

@@ -36,7 +36,8 @@ from hocket.model.experiment import Experiment
 from hocket.planning.parameters import leaves
 from hocket.simulators.fmu.recipe import Fmu
 
-_OF_EXPERIMENT = ("start", "step", "every", "name")
+OF_EXPERIMENT = ("start", "step", "every", "name")
+"""Options that belong to the experiment, not to the run."""
 
 Result: TypeAlias = Run | Exception
 
@@ -98,7 +99,7 @@ def sweep(
     sets = _check_sweep_arguments(parameters, errors, workers, processes)
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: runs done, of all")
-    of_experiment = {name: options.pop(name) for name in _OF_EXPERIMENT if name in options}
+    of_experiment = {name: options.pop(name) for name in OF_EXPERIMENT if name in options}
     experiment = experiment_to_run(what, stop=stop, **of_experiment)
     results = run_variants(experiment, sets, {}, workers, processes, folder, progress, options)
     failed = next((result for result in results if isinstance(result, Exception)), None)
