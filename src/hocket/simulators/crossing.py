@@ -204,6 +204,8 @@ class CrossingDetector:
     def _arrive(self, t: float, h: float, value: float, side: int, pending: int) -> None:
         state, end = self.state, t + h
         longest = max(state.longest, h)
+        # a step that is shorter than the rounding of the time says nothing about where the output goes
+        past = state.past if end <= t else (*state.past[-1:], (t, state.value))
         look = state.look
         if look is not None and end >= look - NEXT * longest:
             look = None
@@ -211,7 +213,7 @@ class CrossingDetector:
             reached=end,
             value=value,
             side=side,
-            past=(*state.past[-1:], (t, state.value)),
+            past=past,
             pending=pending,
             look=look,
             longest=longest,
@@ -274,6 +276,8 @@ class CrossingDetector:
         if search.suspected or not self.state.past:
             return None
         before, earlier = self.state.past[-1]
+        if t <= before:
+            return None
         first, second = (now - earlier) / (t - before), (value - now) / h
         curve = (second - first) / (t + h - before)
         if curve == 0.0:
