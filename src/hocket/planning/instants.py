@@ -103,7 +103,12 @@ def _instant_body(tree: PlanTree) -> Body:
         )
         for loop in graph.loops
     ]
-    taking = [child for child in order if child in tree.inner or wiring.models[child].capabilities.events]
+    # in an algebraic loop nothing happens at instants: what it puts out is solved for
+    taking = [
+        child
+        for child in order
+        if child not in looped and (child in tree.inner or wiring.models[child].capabilities.events)
+    ]
     commits = [Commit(tuple(wiring.names[child] for child in taking))] if taking else []
     return (*reacts, *solves, *commits, Record())
 

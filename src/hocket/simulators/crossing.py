@@ -99,9 +99,13 @@ class _Search:
 
 
 class CrossingDetector:
-    """Watches one value. `early`: the level handles steps that end elsewhere than asked for."""
+    """Watches one value. `early`: the level handles steps that end elsewhere than asked for.
+
+    `event_grid`: how far apart the ends are that can be asked for.
+    """
 
     early = False
+    event_grid = 0.0
     z, size, last_h = np.zeros(0), 0, None  # the linear reading finds nothing in it
 
     def __init__(self, model: Detector):
@@ -214,7 +218,7 @@ class CrossingDetector:
             value=value,
             side=side,
             past=past,
-            pending=pending,
+            pending=pending or state.pending,  # what has not been handled yet is still to be shown
             look=look,
             longest=longest,
             fresh=False,
@@ -255,6 +259,9 @@ class CrossingDetector:
         slow = len(search.lengths) > 3 and search.lengths[-1] > 0.5 * search.lengths[-4]
         root = 0.5 * (a + b) if slow else self._root(a, b, direction * self.band)
         search.asked = min(max(root, a + 0.5 * least), b - 0.5 * least)
+        if here == b and b - search.asked < self.event_grid:
+            search.asked, search.closed = None, b  # asked for any end behind the root, the level would come here
+            return None
         return search.asked
 
     def _bracket(self) -> tuple[float, float, int] | None:
