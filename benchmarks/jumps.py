@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,17 +46,22 @@ def exact(t: float, *, loop: bool) -> float:
     return float(expm(rates * max(t - JUMP, 0.0))[0, 2])
 
 
+def step_control(tolerance: float, *_: str) -> hk.Adaptive:
+    """Return step control by defects."""
+    return hk.Adaptive(tolerance=tolerance)
+
+
 ALGORITHMS: dict[str, Callable[..., Any]] = {
-    "jacobi": lambda *names: hk.Jacobi(),
+    "jacobi": lambda *_: hk.Jacobi(),
     "gauss-seidel": lambda *names: hk.GaussSeidel(list(names)),
     "gauss-seidel backwards": lambda *names: hk.GaussSeidel(list(reversed(names))),
-    "iterate": lambda *names: hk.Iterate(tolerance=1e-12),
+    "iterate": lambda *_: hk.Iterate(tolerance=1e-12),
     "multirate": lambda *names: hk.Multirate({names[-1]: 4}),
     "multirate, source fast": lambda *names: hk.Multirate({names[0]: 4}),
     "compound": lambda *names: hk.Multirate({names[-1]: 4}, "compound"),
     "asynchronous": lambda *names: hk.Asynchronous(dict(zip(reversed(names), (4, 3, 1), strict=False))),
     "asynchronous, source fast": lambda *names: hk.Asynchronous(dict(zip(names, (4, 3, 1), strict=False))),
-    "adaptive": lambda *names: hk.Adaptive(tolerance=1e-3),
+    "adaptive": partial(step_control, 1e-3),
 }
 
 
@@ -90,7 +96,9 @@ def source_outside(step: str, how: str, algorithm: Any, system: str) -> hk.Compo
     if system == "loop":
         models["b"] = second_lag()
         wires |= {"a.b": "b.b", "b.a": "a.a"}
-    inner = hk.Composite(hk.Scenario(models, wires, inputs=["u"]), step, algorithm(*models), extrapolation=how)
+    inner = hk.Composite(
+        hk.Scenario(models, wires, inputs=["u"]), step, algorithm(*models), extrapolation=how
+    )
     outer = {"src": source(), "in": inner}
     return hk.Composite(hk.Scenario(outer, {"in.u": "src.y"}), step, algorithm(*outer), extrapolation=how)
 
@@ -111,15 +119,16 @@ def measure(run: hk.Run, port: str, *, loop: bool) -> tuple[float, float]:
     return float(errors.max()), float(np.abs(values[t <= JUMP]).max(initial=0.0))
 
 
-def errors_of(place: str, how: str, name: str, system: str, engine: str = "native") -> list[tuple[float, float]]:
+def errors_of(
+    place: str, how: str, name: str, system: str, engine: str = "native"
+) -> list[tuple[float, float]]:
     """Return errors and what acts before the jump, for every macro step."""
     build, ports = PLACES[place]
     found = []
     for parts in STEPS:
-        algorithm = ALGORITHMS[name]
-        if name == "adaptive":  # its steps follow from its tolerance, which shrinks with the macro step
-            tolerance = 1e-2 * (10.0 / parts) ** (2 if how == "hold" else 3)
-            algorithm = lambda *names, tolerance=tolerance: hk.Adaptive(tolerance=tolerance)  # noqa: E731
+        # steps of `Adaptive` follow from its tolerance, which shrinks with the macro step
+        tolerance = 1e-2 * (10.0 / parts) ** (2 if how == "hold" else 3)
+        algorithm = partial(step_control, tolerance) if name == "adaptive" else ALGORITHMS[name]
         composite = build(f"1/{parts} s", how, algorithm, system)
         with tempfile.TemporaryDirectory() as folder:
             run = hk.run(composite, stop=STOP, engine=engine, folder=Path(folder) / "run")
@@ -138,7 +147,9 @@ def main() -> None:
                     try:
                         found = errors_of(place, how, name, system)
                     except hk.HocketError as error:
-                        print(f"{system:6} {place:8} {name:26} {how:10} {type(error).__name__}: {error}"[:180])
+                        print(
+                            f"{system:6} {place:8} {name:26} {how:10} {type(error).__name__}: {error}"[:180]
+                        )
                         continue
                     errors = [error for error, _ in found]
                     order = np.log2(max(errors[1], 1e-300) / max(errors[-1], 1e-300)) / 2

@@ -19,7 +19,7 @@ struct Clock {
     std::int64_t denominator = 1;
     std::int64_t quantum = 1;  // events happen at multiples of so many ticks
 
-    std::int64_t coarse = 0;   // what floats mean that cannot tell places apart; 0: they can
+    std::int64_t coarse = 0;  // what floats mean that cannot tell places apart; 0: they can
 
     // The tick of an event: the first place not before a time, or the nearest one (of two, the even one).
     std::int64_t event_tick(double seconds, bool nearest) const {

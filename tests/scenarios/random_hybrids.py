@@ -295,7 +295,9 @@ class HybridPen:
 
     def _lag(self) -> Any:
         rate = self.number(0.5, 4.0)
-        model = hk.StateSpace([[-rate]], [[0.7 * rate]], [[1.0]], x0=[self.number(-1, 1)], inputs=["u"], outputs=["y"])
+        model = hk.StateSpace(
+            [[-rate]], [[0.7 * rate]], [[1.0]], x0=[self.number(-1, 1)], inputs=["u"], outputs=["y"]
+        )
         return model, ["y"], ["y"], [], ["u"], []
 
     def _gain(self) -> Any:
@@ -373,7 +375,9 @@ class HybridPen:
             self.add(parts, kind, names.pop())
         if depth > 1:
             inner_step = step * self.one(1, Fraction(1, 2), Fraction(1, 2), 1, 2)
-            self.features.add(f"inner step {'same' if inner_step == step else 'shorter' if inner_step < step else 'longer'}")
+            self.features.add(
+                f"inner step {'same' if inner_step == step else 'shorter' if inner_step < step else 'longer'}"
+            )
             name = names.pop()
             composite, ports = self.level(depth - 1, inner_step, outermost=False)
             parts.models[name] = composite
@@ -406,7 +410,9 @@ class HybridPen:
                 wires[hear] = inputs[-1].name
                 outside.hears.append(inputs[-1].name)
             else:  # what hands events on is not driven by another that does: no circle of these
-                among = [each for each in parts.events if hear not in parts.direct or each not in parts.direct]
+                among = [
+                    each for each in parts.events if hear not in parts.direct or each not in parts.direct
+                ]
                 if among and self.chance(0.9):
                     wires[hear] = self.one(*among)
         if not outermost:
@@ -422,8 +428,8 @@ class HybridPen:
             self.add(parts, "table", names.pop())
             wires = {target: source or parts.values[0] for target, source in wires.items()}
         scenario = hk.Scenario(parts.models, wires, inputs=inputs, outputs=outputs, crossings=crossings)
-        return hk.Composite(scenario, step, self.algorithm(list(parts.models)),
-                            extrapolation=self.one("hold", "hold", "linear", "quadratic")), outside  # fmt: skip
+        algorithm, how = self.algorithm(list(parts.models)), self.one("hold", "hold", "linear", "quadratic")
+        return hk.Composite(scenario, step, algorithm, extrapolation=how), outside
 
     def algorithm(self, names: list[str]) -> Any:
         kinds = ["jacobi", "gauss-seidel", "ordered", "iterate", "multirate", "compound", "asynchronous"]
@@ -440,7 +446,9 @@ class HybridPen:
             case "ordered":
                 return hk.GaussSeidel([str(each) for each in self.rng.permutation(names)])
             case "iterate":
-                return self.one(hk.Iterate(tolerance=None, at_most=3, accelerate=None), hk.Iterate(tolerance=1e-9))
+                return self.one(
+                    hk.Iterate(tolerance=None, at_most=3, accelerate=None), hk.Iterate(tolerance=1e-9)
+                )
             case "multirate":
                 return hk.Multirate(nested or {names[0]: 2})
             case "compound":

@@ -260,7 +260,10 @@ class CrossingDetector:
         root = 0.5 * (a + b) if slow else self._root(a, b, direction * self.band)
         search.asked = min(max(root, a + 0.5 * least), b - 0.5 * least)
         if here == b and b - search.asked < self.event_grid:
-            search.asked, search.closed = None, b  # asked for any end behind the root, the level would come here
+            search.asked, search.closed = (
+                None,
+                b,
+            )  # asked for any end behind the root, the level would come here
             return None
         return search.asked
 

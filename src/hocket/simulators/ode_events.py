@@ -270,7 +270,9 @@ class EventOde:
                         f" {self.solver.x.size}, one for each state"
                     )
                 if not np.isfinite(changed).all():
-                    raise ValueError(f"the action of an event returned {changed.tolist()}, expected finite numbers")
+                    raise ValueError(
+                        f"the action of an event returned {changed.tolist()}, expected finite numbers"
+                    )
                 self.solver.x, self.solver.memory = changed, None
         self.crossed, self.pending = frozenset(self.pending), ()
         self.blind, self.held = (t + self.spacing if self.spacing else None), None
