@@ -91,25 +91,22 @@ def test_a_jump_between_steps_keeps_the_order(algorithm: str, where: str, how: s
         run = hk.run(composite, stop=1, folder=tmp_path / str(parts))
         t, a = rows(run, port)
         errors.append(max(abs(a[k] - exact_state(max(t[k], JUMP))[0]) for k in range(len(t))))
-    order = np.log2(errors[1] / errors[-1]) / 2
+    order = np.log2(errors[0] / errors[-1]) / 3  # how far a jump is into its step changes from H to H
     wanted = 1.0 if how == "hold" else 2.0
     assert order == pytest.approx(wanted, abs=0.35) or order > wanted, errors
     assert errors[-1] < (2e-2 if how == "hold" else 1e-3)
 
 
 @pytest.mark.parametrize("how", ["hold", "linear"])
-@pytest.mark.parametrize("where", SYSTEMS)
-def test_step_control_is_as_good_as_its_tolerance_across_a_jump(where: str, how: str, tmp_path: Any) -> None:
+def test_step_control_is_as_good_as_its_tolerance_across_a_jump(how: str, tmp_path: Any) -> None:
     """A step control by defects keeps the error in proportion to the tolerance."""
-    build, port = SYSTEMS[where]
     errors = []
     for tolerance in (1e-2, 1e-3, 1e-4):
-        composite = build("1/10 s", lambda *names, tol=tolerance: hk.Adaptive(tolerance=tol), how)
+        composite = flat("1/10 s", lambda *names, tol=tolerance: hk.Adaptive(tolerance=tol), how)
         run = hk.run(composite, stop=1, folder=tmp_path / str(tolerance))
-        errors.append(abs(run.final(port) - exact_state(1.0)[0]))
-        if where != "inside":  # else the lags are coupled by the level around, whose steps are as they are
-            assert errors[-1] < tolerance
-    assert where == "inside" or errors[-1] < errors[0] / 10.0
+        errors.append(abs(run.final("a.a") - exact_state(1.0)[0]))
+        assert errors[-1] < tolerance
+    assert errors[-1] < errors[0] / 10.0
 
 
 class Schedule:

@@ -60,8 +60,8 @@ def test_the_scenarios_have_everything_and_most_of_them_run(tmp_path: Path) -> N
     assert features >= {
         "table", "sampled", "sampled offset", "sampled delay", "sampled jitter", "ode", "reactor",
         "generator", "delay", "crossing", "simpy", "once", "depth 1", "depth 2", "depth 3",
-        "inner step longer", "inner step shorter", "jacobi", "gauss-seidel", "ordered", "iterate", "multirate", "compound",
-        "asynchronous", "adaptive",
+        "inner step longer", "inner step shorter", "jacobi", "gauss-seidel", "ordered", "iterate",
+        "multirate", "compound", "asynchronous", "adaptive",
     }  # fmt: skip
     runs = [isinstance(outcome(draw_hybrid(seed)[0], tmp_path / str(seed)), dict) for seed in range(30)]
     assert sum(runs) >= 20
