@@ -257,15 +257,16 @@ void bind_levels(nb::module_& module) {
         .def(
             "__init__",
             [](Clock* self, std::int64_t tick, std::int64_t start, std::int64_t denominator,
-               std::int64_t quantum) {
+               std::int64_t quantum, std::int64_t coarse) {
                 Clock clock;
                 clock.tick = tick;
                 clock.start = start;
                 clock.denominator = denominator;
                 clock.quantum = quantum;
+                clock.coarse = coarse;
                 new (self) Clock(clock);
             },
-            nb::kw_only(), "tick"_a, "start"_a, "denominator"_a, "quantum"_a = 1)
+            nb::kw_only(), "tick"_a, "start"_a, "denominator"_a, "quantum"_a = 1, "coarse"_a = 0)
         .def("event_tick", &Clock::event_tick, "seconds"_a, nb::kw_only(), "nearest"_a);
     bind_inputs(module);
     bind_account(module);

@@ -75,17 +75,27 @@ def controlled_drives(wiring: Wiring) -> list[Drive]:
     """Return the drives inside a level whose error step control sees.
 
     No step is short enough for outputs that jump. Some tools declare all they put out as discrete: where
-    nothing else drives, reals that are not sampled count as continuous.
+    nothing else drives, reals that are neither sampled nor announce their jumps count as continuous. One
+    that only watches takes no harm from an error.
     """
     inner = [
-        drive for drives in wiring.drives for drive in drives if drive is not None and drive.child != OWN
+        drive
+        for model, drives in zip(wiring.models, wiring.drives, strict=True)
+        for drive in drives
+        if drive is not None and drive.child != OWN and not model.capabilities.observes
     ]
-    ports = [wiring.models[drive.child].outputs[drive.port] for drive in inner]
-    moving = [drive for drive, port in zip(inner, ports, strict=True) if not port.discrete]
+    sources = [wiring.models[drive.child] for drive in inner]
+    ports = [model.outputs[drive.port] for model, drive in zip(sources, inner, strict=True)]
+    continuous = [
+        (drive, port, model)
+        for drive, port, model in zip(inner, ports, sources, strict=True)
+        if not is_sampled(model) and not isinstance(drive.extrapolation, Latch)
+    ]
+    moving = [drive for drive, port, _ in continuous if not port.discrete]
     declared = [
         drive
-        for drive, port in zip(inner, ports, strict=True)
-        if port.type == "real" and not isinstance(drive.extrapolation, Latch)
+        for drive, port, model in continuous
+        if port.type == "real" and not port.event and not model.capabilities.events
     ]
     return moving or declared
 

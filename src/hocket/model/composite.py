@@ -61,6 +61,8 @@ class OrchestratorTraits:
     """Whether steps are made again until what is exchanged agrees, or so many times."""
     settles: bool = False
     """Whether it iterates until what is exchanged agrees."""
+    predicts: bool = False
+    """Whether some simulators make their steps twice, the first time with inputs that are predicted."""
     adaptive: bool = False
     """Whether steps are of any length up to that of the level."""
     first: Fraction = Fraction(1)

@@ -39,9 +39,15 @@ def _leaf_models(tree: PlanTree) -> Iterator[Model]:
                 yield model
 
 
+def _children_by_name(tree: PlanTree) -> list[int]:
+    """Return the children in an order that does not depend on how they are listed."""
+    return sorted(range(len(tree.wiring.names)), key=tree.wiring.names.__getitem__)
+
+
 def _rigid(tree: PlanTree) -> str:
     """Return the path of a simulator that accepts steps of one length only; empty: there is none."""
-    for child, model in enumerate(tree.wiring.models):
+    for child in _children_by_name(tree):
+        model = tree.wiring.models[child]
         if child in tree.inner:
             inside = "" if is_sampled(model) else _rigid(tree.inner[child])
             if inside:
@@ -113,7 +119,12 @@ def _instant_body(tree: PlanTree) -> Body:
         )
         for loop in graph.loops
     ]
-    taking = [child for child in order if child in tree.inner or wiring.models[child].capabilities.events]
+    # in an algebraic loop nothing happens at instants: what it puts out is solved for
+    taking = [
+        child
+        for child in order
+        if child not in looped and (child in tree.inner or wiring.models[child].capabilities.events)
+    ]
     commits = [Commit(tuple(wiring.names[child] for child in taking))] if taking else []
     return (*reacts, *solves, *commits, Record())
 
@@ -191,8 +202,8 @@ def _sampled_faults(tree: PlanTree, inside: str = "") -> Iterator[Fault]:
 def _unable_to_roll_back(tree: PlanTree) -> str:
     """Return the path of a simulator that cannot roll back; empty: all can."""
     for level in tree.levels():
-        for child, model in enumerate(level.wiring.models):
-            if child not in level.inner and not model.capabilities.rollback:
+        for child in _children_by_name(level):
+            if child not in level.inner and not level.wiring.models[child].capabilities.rollback:
                 return level.name(child)
     return ""
 
@@ -201,8 +212,8 @@ def _late_notes(tree: PlanTree, stuck: str, rigid: str, found: bool) -> Iterator
     """Yield which events are met late, by how much at most, and why."""
     step = format_duration(tree.composite.step)
     own = [
-        (tree.name(child), model.capabilities)
-        for child, model in enumerate(tree.wiring.models)
+        (tree.name(child), tree.wiring.models[child].capabilities)
+        for child in _children_by_name(tree)
         if child not in tree.inner
     ]
     announcing = [name for name, can in own if can.events]
@@ -216,7 +227,7 @@ def _late_notes(tree: PlanTree, stuck: str, rigid: str, found: bool) -> Iterator
     if finding and not found:
         why = f"`{rigid}` accepts steps of one length only" if rigid else f"`{stuck}` cannot roll back"
         text = (
-            f"events that {list_names(finding, 3)} finds within a step act on others at the end of it, late "
-            f"by at most {step}: {why}"
+            f"events that {list_names(finding, 3)} {'finds' if len(finding) == 1 else 'find'} within a step "
+            f"act on others at the end of it, late by at most {step}: {why}"
         )
         yield Note(text, NoteKind.EARLY_END, finding[0])

@@ -317,6 +317,13 @@ def _method_faults(cls: type[Any], where: str) -> Iterator[Fault]:
             suggest_nearest(missing, own, False),
         )
         yield Fault(what, where, "both, for rollback, or neither", hint)
+    events = ("due", "react", "commit")
+    lacking = [name for name in events if not callable(getattr(cls, name, None))]
+    if len(lacking) == 1:
+        kept = [name for name in events if name not in lacking]
+        what = f"`{cls.__name__}` has `{kept[0]}` and `{kept[1]}`, and no `{lacking[0]}`"
+        hint = suggest_nearest(lacking[0], own, False)
+        yield Fault(what, where, "all three, for events, or none of them", hint)
 
 
 def parameter_faults(cls: type[Any], given: Mapping[str, Any], where: str) -> Iterator[Fault]:

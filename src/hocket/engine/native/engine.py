@@ -238,7 +238,13 @@ class NativeEngine:
         tick, start, denominator = level.clock.integer_ratio
         built = _native.Level(
             number=len(self.levels),
-            clock=_native.Clock(tick=tick, start=start, denominator=denominator, quantum=level.clock.quantum),
+            clock=_native.Clock(
+                tick=tick,
+                start=start,
+                denominator=denominator,
+                quantum=level.clock.quantum,
+                coarse=level.clock.coarse,
+            ),
             length=level.length,
             degree=level.degree,
             inputs=len(level.starts),

@@ -317,9 +317,11 @@ class Level:
         slack = 0.0 if observes else 1e-9 * h
         if abs(reached - end) <= slack + 4.0 * EPSILON * abs(end):
             return
-        # between two places for events there is none: it stands at the second one
+        # between two places for events there is none: it stands at the second one, or where its part of a
+        # step ends that cannot be shorter
         close = self.instants.places and not observes and child in self.instants.taking
-        if not close or not reached < end or self.clock.event_tick(Fraction(reached)) != tick + ticks:
+        place = self.clock.event_tick(Fraction(reached)) if close and reached < end else -1
+        if place != tick + ticks and (place < tick + ticks or ticks > self.clock.quantum):
             raise EarlyError(self.name(child), reached, t, h, end)
 
     def read(self, child: int, ports: tuple[str, ...] = ()) -> None:
