@@ -330,6 +330,8 @@ class NativeEngine:
                 )
         for text in wiring.texts:
             built.add_text(child=text.child, output=text.port, target=text.target, input=text.target_port)
+        inputs, outputs = wiring.text_places
+        built.add_text_ports(inputs=inputs, outputs=outputs)
         for drive in wiring.outputs:
             source = first_output[drive.child] + drive.port
             built.add_output(source=source, gain=drive.gain, offset=drive.offset)
