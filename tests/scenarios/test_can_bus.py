@@ -116,7 +116,7 @@ def test_frames_every_millisecond_keep_the_bus_busy(fmus):
     models = {"bus": fmus["bus"]}
     for number, name in enumerate(("first", "second"), 1):
         models[name] = hk.Fmu(fmus[name].path, id=number, every=1e-3)
-    run = run_both(place(models, LINKS, {})[0], stop=0.3495)
+    run = run_both(place(models, LINKS, {})[0], step="0.5 ms", stop=0.3495)
     assert run.final("first.sent") == run.final("second.sent") == 50
     assert run.final("first.confirmed") + run.final("second.confirmed") == run.final("bus.carried")
     assert run.final("second.received") == 50
