@@ -293,6 +293,12 @@ void bind_levels(nb::module_& module) {
             },
             nb::kw_only(), "child"_a, "output"_a, "target"_a, "input"_a)
         .def(
+            "add_text_ports",
+            [](LevelBuilder& self, Level::TextPorts inputs, Level::TextPorts outputs) {
+                self.level->add_text_ports(std::move(inputs), std::move(outputs));
+            },
+            nb::kw_only(), "inputs"_a, "outputs"_a)
+        .def(
             "add_output",
             [](LevelBuilder& self, int source, double gain, double offset) {
                 self.level->add_output(source, gain, offset);

@@ -101,7 +101,7 @@ def controlled_drives(wiring: Wiring) -> list[Drive]:
 
 
 class TextDrive(NamedTuple):
-    """A text (string or binary) handed on as it is: beside the numbers, held, within one level."""
+    """A text (string or binary) handed on as it is: beside the numbers, and held."""
 
     child: int
     port: int
@@ -129,6 +129,15 @@ class Wiring:
         for drive in self.texts:
             found.setdefault(drive.target, []).append(drive)
         return found
+
+    @cached_property
+    def text_places(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """The texts of the level itself, in the order of `Composite.texts`: child and number of each."""
+        driven = {(drive.target, drive.target_port) for drive in self.texts}
+        every = [text_ports(model) for model in self.models]
+        inputs = [(child, port) for child, (texts, _) in enumerate(every) for port in range(len(texts))]
+        outputs = [(child, port) for child, (_, texts) in enumerate(every) for port in range(len(texts))]
+        return [place for place in inputs if place not in driven], outputs
 
     @cached_property
     def extrapolators(self) -> frozenset[Extrapolator]:
@@ -314,7 +323,11 @@ class _Names:
     def _text_type(self, path: str) -> str:
         """Return whether a text is a string or a binary; empty if its model does not tell."""
         owner, _, port = path.partition(".")
-        known = described_variables(self.models[self.number[owner]])
+        model = self.models[self.number[owner]]
+        while level := as_level(model):
+            owner, _, port = port.partition(".")
+            model = level.scenario.models[owner]
+        known = described_variables(model)
         return str(known[port].type) if port in known else ""
 
     def ends_of(self, connection: Connection, where: str) -> tuple[tuple[int, int], tuple[int, int]]:

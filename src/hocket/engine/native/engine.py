@@ -37,7 +37,7 @@ from hocket.engine.reference.instants import (
 )
 from hocket.engine.reference.iteration import SweepCounts, no_agreement
 from hocket.engine.reference.level import Level
-from hocket.engine.reference.rollback import never_whole
+from hocket.engine.reference.rollback import never_whole, rest_of_lone_step
 from hocket.engine.reference.step_control import StepCounts, tolerance_not_met
 from hocket.engine.selection import RecordedTable, attach_micro_rows
 from hocket.engine.simulator_calls import EarlyError, not_finite, simulator_error
@@ -46,7 +46,7 @@ from hocket.errors import HocketError, InternalError
 from hocket.model.event_pace import Pace
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.model.protocols import Array, PreferredStepSimulator, native_twin, provides
-from hocket.plan import Adapt, Instruction, Read, Repeat, Save, Solve, walk
+from hocket.plan import Adapt, Instruction, Read, Repeat, Save, Solve, Try, walk
 from hocket.plan.messages import Load
 from hocket.simulators.power_balance import energy_error
 from hocket.simulators.state_space import StateSpaceSimulator
@@ -79,7 +79,7 @@ def native_obstacle(level: Level, ticks: int = 0) -> str:
     if choosy and level.adaptive:
         return f"`{level.name(choosy[0])}` prefers steps of its own, and is asked through Python only"
     away = [child for child, each in enumerate(level.children) if _is_isolated(each)]
-    if away and any(_saves(each) for _, each in walk(level.plan.step)):
+    if away and any(_saves(level, each) for _, each in walk(level.plan.step)):
         return f"`{level.name(away[0])}` is isolated, and rolls back through Python only"
     if max(level.length, ticks, *map(abs, level.clock.integer_ratio)) > TICKS:
         return "its clock needs more digits than the native one has"
@@ -94,8 +94,11 @@ def _single_reads(level: Level) -> Iterator[Read]:
             yield each
 
 
-def _saves(instruction: Instruction) -> bool:
+def _saves(level: Level, instruction: Instruction) -> bool:
     """Return whether an instruction keeps a state that may be restored."""
+    if isinstance(instruction, Try):
+        alone = not level.adaptive and rest_of_lone_step(level, instruction.body) is not None
+        return instruction.found and not alone
     return isinstance(instruction, Save) or (isinstance(instruction, Adapt) and instruction.control.rejects)
 
 
@@ -336,6 +339,8 @@ class NativeEngine:
                 )
         for text in wiring.texts:
             built.add_text(child=text.child, output=text.port, target=text.target, input=text.target_port)
+        inputs, outputs = wiring.text_places
+        built.add_text_ports(inputs=inputs, outputs=outputs)
         for drive in wiring.outputs:
             source = first_output[drive.child] + drive.port
             built.add_output(source=source, gain=drive.gain, offset=drive.offset)

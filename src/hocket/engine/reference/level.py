@@ -296,6 +296,17 @@ class Level:
             except Exception as error:
                 raise simulator_error(self.name(child), "step", t, error) from error
 
+    def text(self, port: int) -> bytes:
+        """Return a text of one inside."""
+        child, number = self.wiring.text_places[1][port]
+        value: bytes = self.children[child].text(number)  # type: ignore[attr-defined]
+        return value
+
+    def set_text(self, port: int, value: bytes) -> None:
+        """Set a text of one inside."""
+        child, number = self.wiring.text_places[0][port]
+        self.children[child].set_text(number, value)  # type: ignore[attr-defined]
+
     def step_child(self, child: int, ticks: int) -> None:
         """Advance a child under its polynomials."""
         simulator, tick, u = self.children[child], self.ticks[child], self.memory.u[child]

@@ -298,6 +298,9 @@ class Fmu(Recipe):
         if self.interface_used.needs_execution_tool:
             tool = self.description.tool or "the tool that made it"
             found = (*found, f"it needs {tool} on this computer to run")
+        if self.scheduled:
+            what = "its model partitions run one after the other, by priority: preemption is not simulated"
+            found = (*found, what)
         if self.has_events and self.is_isolated:
             found = (*found, "it is isolated: its events are handled inside its steps, not in instants")
         return (*found, self.archive_note) if self.archive_note else found
