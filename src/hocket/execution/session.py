@@ -313,7 +313,7 @@ class Execution:
         """Keep what simulators found out while they ran."""
         told = simulator_notes(self.level, self.time_reached) if self.level is not None else []
         if told:
-            self.notes = [*self.notes, *told]
+            self.notes = [*self.notes, *merge_notes(told)]
             self.output.add({"notes": self.notes})
 
     def _keep_energies(self) -> None:
