@@ -106,15 +106,16 @@ def _jumping_outputs(model: Fmu, rows: FirstRows) -> list[int]:
 
     States begin where they are, what is discrete jumps, and what an input does is not the FMU's.
     """
-    whole = all(len(row) == len(model.outputs) for row in rows[2])
-    whole = whole and all(len(row) == len(model.inputs) for row in rows[3])
-    if not whole or not len(rows[2]) == len(rows[3]) >= 3:  # steps that are replayed have no outputs
-        return []
     _, _, y, u = rows
-    if any(first > 0.2 * _JUMPS * later for first, later in _movements(u)):
+    if not len(y) == len(u) >= 3:
         return []
     moved = list(_movements(y))  # not by NumPy: a thousand FMUs with a port or two are judged in turn
     if not any(first > _JUMPS * later for first, later in moved):
+        return []
+    outputs, inputs = len(model.outputs), len(model.inputs)
+    if any(len(row) != outputs for row in y) or any(len(row) != inputs for row in u):
+        return []  # steps that are replayed have no outputs
+    if any(first > 0.2 * _JUMPS * later for first, later in _movements(u)):
         return []
     far = _JUMPS if model.capabilities.variable_step else _FAR
     jumps = [first > far * later for first, later in moved]
@@ -130,6 +131,6 @@ def _jumping_outputs(model: Fmu, rows: FirstRows) -> list[int]:
 
 def _movements(rows: Sequence[Sequence[float]]) -> Iterator[tuple[float, float]]:
     """Yield how far each column moves at first, and how far at most afterwards."""
-    for column in zip(*rows, strict=True):
+    for column in zip(*rows, strict=False):
         first, *later = (abs(after - before) for before, after in pairwise(column))
         yield first, max(later)
