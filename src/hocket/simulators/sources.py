@@ -98,7 +98,7 @@ class Table(Recipe):
         values = values.T if isinstance(columns, Mapping) else values
         ports = parse_ports(names)
         found = {port.name: "boolean" for port, true in zip(ports, truths, strict=False) if true}
-        written = with_feedthrough(_typed_ports(ports, {**found, **(types or {})}), (), {}, "`Table`")
+        written = with_feedthrough(_typed_ports(_typed_ports(ports, found), types), (), {}, "`Table`")
         if times.ndim != 1 or not len(times) or values.shape != (len(times), len(written)):
             what = f"a `Table` has {times.size} times, and values of shape {values.shape}"
             expected = f"one row per time, and a column for each of {len(written)} outputs"
@@ -170,7 +170,7 @@ class Csv:
         for written, text in columns.items() if isinstance(columns, Mapping) else ((c, c) for c in columns):
             number = self._column(header, text)
             chosen.append((self._port(header[number] if written == text else written), number))
-        ports = _typed_ports(tuple(port for port, _ in chosen), types or {})
+        ports = _typed_ports(tuple(port for port, _ in chosen), types)
         with_feedthrough(ports, (), {}, str(self.file))
         set_fields(self, columns=tuple(zip(ports, (number for _, number in chosen), strict=True)))
 
@@ -262,13 +262,13 @@ class Csv:
     def _value(self, text: str, header: str, line: int, port: Port) -> float:
         if port.type == "boolean" and text.lower() in _TRUTHS:
             return float(_TRUTHS.index(text.lower()))
-        value = self._number(text, header, line)
+        value = self._number(text, header, line, _EXPECTED.get(port.type, ""))
         if not _suits(value, port):
             what = f"`{text}` in column `{header}` is not of the type {port.type}"
             raise self._error(what, line, _EXPECTED[port.type])
         return value
 
-    def _number(self, text: str, header: str, line: int) -> float:
+    def _number(self, text: str, header: str, line: int, expected: str = "") -> float:
         try:
             value = float(text)
         except ValueError:
@@ -276,7 +276,7 @@ class Csv:
         if not math.isfinite(value):
             what = f"`{text}` in column `{header}` is not a finite number"
             hint = _ANOTHER_RATE if text.lower() == "nan" else ""
-            raise self._error(what, line, "a number with a decimal point", hint)
+            raise self._error(what, line, expected or "a number with a decimal point", hint)
         return value
 
 
@@ -303,8 +303,10 @@ def _are_truths(column: Any) -> bool:
     )
 
 
-def _typed_ports(ports: tuple[Port, ...], types: Mapping[str, Any]) -> tuple[Port, ...]:
-    """Return the ports with the types that are said by name."""
+def _typed_ports(ports: tuple[Port, ...], types: Mapping[str, Any] | None) -> tuple[Port, ...]:
+    """Return the ports with the types that are said by name; None: none are."""
+    if types is None:
+        return ports
     expect(isinstance(types, Mapping), "types", types, '{"gear": "integer"}')
     known = [port.name for port in ports]
     faults = [
