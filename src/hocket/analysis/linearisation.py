@@ -25,13 +25,14 @@ from hocket.analysis.pulse_responses import (
     RefusedError,
     relative_error,
 )
+from hocket.analysis.sampled_models import SampledStandIn
 from hocket.analysis.stability import MARGIN
 from hocket.engine.initialise import initialise
 from hocket.engine.opening import open_level
 from hocket.engine.reference.level import Level
 from hocket.errors import Fault, ScenarioError, SimulatorError, suggest_nearest
 from hocket.files.plotting import BLUE, RED, new_figure
-from hocket.model.clock import Duration, common_tick, format_duration
+from hocket.model.clock import Duration, common_tick, format_duration, seconds
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array, Model
 from hocket.plan import Step, walk
@@ -42,7 +43,9 @@ from hocket.planning.tree import PlanTree, window_degree, window_obstacles
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.methods import ORDERS, MethodName
 from hocket.simulators.ode import Ode
+from hocket.simulators.python import Python
 from hocket.simulators.recipes import parse_seconds
+from hocket.simulators.sampling import Sampling
 from hocket.simulators.sources import Csv, Function, Table
 from hocket.simulators.state_space import StateSpace
 
@@ -419,6 +422,8 @@ def _linearise_leaf(
     t, u = level.clock.time(level.ticks[child]), level.memory.u[child][0].copy()
     if isinstance(model, (Function, Table, Csv)):
         return _constant_leaf(path, model, simulator, t, u, (f"as it is at {t:g} s",))
+    if isinstance(model, Python) and model.sampling is not None:
+        return _sampled_leaf(path, model, model.sampling, t, u)
     place = _operating_place(level, child, u, looking)
     try:
         if isinstance(model, Ode):
@@ -460,6 +465,29 @@ def _identify_leaf(path: str, place: OperatingPoint, still: bool) -> tuple[Linea
     t = float(place.t)
     notes = f"as it is at {t:g} s: {why}", "no inputs: no coupling depends on it"
     return _constant_leaf(path, model, place.simulator, t, place.u, notes)
+
+
+def _sampled_leaf(
+    path: str, model: Python, sampling: Sampling, t: float, u: Array
+) -> tuple[LinearisedLeaf, Model]:
+    """Return a model that is sampled at announced times, identified from what it does with a sample."""
+    if sampling.jitter is not None:
+        why = "the times of its samples have jitter, and no period"
+        return LinearisedLeaf(path, "refused", math.nan, 0, why), model
+    bare = model.without_sampling()
+    live = bare.open()
+    try:
+        live.start(t)
+        place = OperatingPoint(bare, live, seconds(t), sampling.period, u, 1, False, False)
+        leaf, inside = _identify_leaf(path, place, still=False)
+    finally:
+        live.close()
+    if leaf.how == "refused":
+        return leaf, model
+    if not isinstance(inside, IdentifiedModel):
+        why = "it makes fixed steps inside that its period is not a multiple of"
+        return LinearisedLeaf(path, "refused", math.nan, 0, why), model
+    return leaf, SampledStandIn(model, inside, sampling)
 
 
 def _operating_place(level: Level, child: int, u: Array, looking: int) -> OperatingPoint:
