@@ -19,7 +19,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hocket.analysis.linear_models import ModelStandIn, PeriodicModel, named_leaves
+from hocket.analysis.linear_models import (
+    ModelStandIn,
+    PeriodicModel,
+    PlayedSourceSimulator,
+    named_leaves,
+)
 from hocket.analysis.sampled_models import (
     HYPERPERIOD,
     SampledStandIn,
@@ -213,6 +218,27 @@ def time_layout(root: Level) -> tuple[Any, ...]:
             if isinstance(simulator, SampledStandInSimulator):
                 found += simulator.time_layout(level.clock.start + now * level.clock.tick)
     return tuple(found)
+
+
+def shift_time(root: Level, ticks: int) -> None:
+    """Let a live tree stand as it stands, so many ticks later: whole periods of it."""
+    for level in levels_of(root):
+        level.now, level.reached = level.now + ticks, level.reached + ticks
+        level.ticks = [tick + ticks for tick in level.ticks]
+        level.inputs, level.offered = ((tick + ticks, u) for tick, u in (level.inputs, level.offered))
+        memory = level.memory
+        memory.base = [tick + ticks for tick in memory.base]
+        for ring in (ring for rings in memory.rings for ring in rings):
+            samples = [(tick + ticks, value, slope) for tick, value, slope in ring]
+            ring.clear()
+            ring.extend(samples)
+        for kept in memory.filters.values():
+            kept.seen += ticks
+        for simulator in level.children:
+            if isinstance(simulator, SampledStandInSimulator):
+                simulator.shift_time(ticks * level.clock.tick)
+            elif isinstance(simulator, PlayedSourceSimulator):
+                simulator.start(level.clock.time(level.now))
 
 
 Indices: TypeAlias = NDArray[np.int64]

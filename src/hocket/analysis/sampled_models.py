@@ -131,9 +131,9 @@ class SampledStandInSimulator(IgnoredTexts):
             yield tuple(ports.tolist())
         yield self.armed
 
-    def shift_time(self, by: Fraction, samples: int) -> None:
-        """Stand elsewhere in time, so many samples later, with the same numbers."""
-        self.number += samples
+    def shift_time(self, by: Fraction) -> None:
+        """Stand elsewhere in time, so many whole periods later, with the same numbers."""
+        self.number += int(by / self.sampling.period)
         self.next += by
         self.waiting = tuple((at + by, ports) for at, ports in self.waiting)
 
@@ -193,11 +193,6 @@ def _choose_rows(chosen: Array, one: Array, other: Array) -> Array:
     columns = np.broadcast_shapes(one.shape[1:], other.shape[1:])
     one, other = _spread(one, columns), _spread(other, columns)
     return np.where(chosen.reshape(-1, *(1 for _ in columns)), one, other)
-
-
-def sampled_stand_ins(leaves: Sequence[tuple[str, Any]]) -> list[tuple[str, SampledStandIn]]:
-    """Return what is sampled at announced times, of the leaves of a scenario."""
-    return [(name, model) for name, model in leaves if isinstance(model, SampledStandIn)]
 
 
 HYPERPERIOD = 20_000
