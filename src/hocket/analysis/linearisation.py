@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any, TypeAlias, cast
 
@@ -27,6 +27,7 @@ from hocket.analysis.pulse_responses import (
 )
 from hocket.analysis.sampled_models import SampledStandIn
 from hocket.analysis.stability import MARGIN
+from hocket.analysis.switched_modes import OdeModes, modes_of_ode
 from hocket.engine.initialise import initialise
 from hocket.engine.opening import open_level
 from hocket.engine.reference.level import Level
@@ -40,6 +41,7 @@ from hocket.planning.clocks import clock_of
 from hocket.planning.parameters import with_cold_starts, with_leaves
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, window_degree, window_obstacles
+from hocket.simulators.crossing import Detector
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.methods import ORDERS, MethodName
 from hocket.simulators.ode import Ode
@@ -340,6 +342,8 @@ class LinearisedScenario(LinearModels):
 
     made: Composite
     """With the originals where there is no stand-in."""
+    modes: Mapping[str, OdeModes] = field(default_factory=dict)
+    """By path: the modes of what switches. The composite is in those that it starts in."""
 
     @property
     def composite(self) -> Composite:
@@ -347,6 +351,11 @@ class LinearisedScenario(LinearModels):
         faults = [
             Fault(f"`{leaf.path}` has no linear model: {leaf.refused}", leaf.path, "a linear response")
             for leaf in self.refused
+        ]
+        faults += [
+            Fault(f"`{path}` has events, and no linear model holds across them", path, "a linear response")
+            for path, modes in self.modes.items()
+            if modes.has_events
         ]
         if faults:
             raise ScenarioError(faults)
@@ -359,13 +368,14 @@ def linearise(
     *,
     still: bool = False,
     start: Duration = 0,
+    kinks: bool = False,
 ) -> LinearisedScenario:
     """Return the composite with every simulator that is not linear replaced by a linear stand-in.
 
     `at` is a time after the start, to which the scenario is run first, or points for some of its Odes, by
     path; `start` is the time at which it starts. Black boxes are identified for the step of their level:
     another step needs another call. With `still`, what cannot be judged and has no inputs stands still: no
-    coupling depends on how it moves.
+    coupling depends on how it moves. With `kinks`, modes of an Ode are looked for where it has no events, too.
     """
     design = plan_tree(composite)
     points = at if isinstance(at, Mapping) else {}
@@ -382,18 +392,34 @@ def linearise(
     looking = max(window_degree(level) for level in design.levels())
     changed: dict[str, Model] = {}
     leaves: list[LinearisedLeaf] = []
+    modes: dict[str, OdeModes] = {}
     try:
         initialise(root, float(begin))
         for _ in range(int(ahead / composite.step)):
             root.advance(root.now, root.length, root.inputs[1])
         for level, child, _ in leaf_children(root):
             leaf, stand_in = _linearise_leaf(level, child, points.get(level.name(child)), still, looking)
+            found = _find_modes(level, child, leaf, kinks)
+            if found is not None:
+                modes[leaf.path], stand_in = found, found.tangents[0]
+                count = f"{len(found.tangents)} modes" if len(found.tangents) > 1 else "events"
+                leaf = replace(leaf, notes=(*leaf.notes, f"it has {count}"))
             leaves.append(leaf)
             changed[leaf.path] = stand_in
     finally:
         root.close()
     made = _with_fitting_start(with_leaves(design.composite, changed), changed, design)
-    return LinearisedScenario(tuple(leaves), made)
+    return LinearisedScenario(tuple(leaves), made, modes)
+
+
+def _find_modes(level: Level, child: int, leaf: LinearisedLeaf, kinks: bool) -> OdeModes | None:
+    """Return the modes of an Ode with a tangent; None: it has one only, and no events."""
+    model, simulator = level.wiring.models[child], level.children[child]
+    if not isinstance(model, Ode) or leaf.how != "jacobian" or not (kinks or model.events):
+        return None
+    live: Any = simulator
+    t, u = level.clock.time(level.ticks[child]), level.memory.u[child][0].copy()
+    return modes_of_ode(model, np.array(live.x, dtype=float), u, t, kinks)
 
 
 def _check_time_ahead(at: Duration, step: Fraction) -> Fraction:
@@ -424,6 +450,9 @@ def _linearise_leaf(
         return _constant_leaf(path, model, simulator, t, u, (f"as it is at {t:g} s",))
     if isinstance(model, Python) and model.sampling is not None:
         return _sampled_leaf(path, model, model.sampling, t, u)
+    if isinstance(model, Detector):
+        why = "it looks for crossings: steps end where it finds one, and what reacts to it switches"
+        return LinearisedLeaf(path, "refused", math.nan, 0, why), model
     place = _operating_place(level, child, u, looking)
     try:
         if isinstance(model, Ode):
