@@ -86,7 +86,7 @@ def test_the_largest_gain_of_a_delayed_loop(delay, step):
     assert delayed_radius(limit, delay) == pytest.approx(1.0, abs=1e-12)
     for part, outcome in ((0.995, Outcome.GOOD), (1.005, Outcome.BAD)):
         composite = sampled_loop(part * limit / float(PERIOD), delay, step)
-        found = check(composite, 2, advise=False, robust=False)
+        found = check(composite, 10 * composite.step, advise=False, robust=False)
         assert found.outcome is outcome
         periods = Fraction(found.stability.period).limit_denominator(10**6) / PERIOD
         expected = delayed_radius(part * limit, delay) ** float(periods)
@@ -206,7 +206,7 @@ def test_what_has_hardly_a_common_multiple_is_refused():
     }
     wires = {"plant.u": "one.u", "one.x": "plant.x", "other.x": "plant.x"}
     composite = hk.Composite(hk.Scenario(models, wires), "0.1 s")
-    with pytest.raises(ScenarioError, match="the least common multiple of all periods and steps is 4002.2 s"):
+    with pytest.raises(ScenarioError, match=r"common multiple of all periods and steps is 4002\.2 s"):
         read_linear(linearise(composite).composite)
     with pytest.raises(ScenarioError, match="the macro step has no common tick with it"):
         read_linear(linearise(sampled_loop(1.0, 0, "0.0123457 s")).composite)
@@ -215,12 +215,13 @@ def test_what_has_hardly_a_common_multiple_is_refused():
 # switched systems
 
 
-def thermostat(method="adaptive", **more):
+def thermostat():
     """x' = -x + 30 m; m = 0 above 21, m = 1 below 19."""
     off = hk.Event(lambda t, x, u: x[0] - 21, "rising", lambda t, x, u: [x[0], 0.0])
     on = hk.Event(lambda t, x, u: x[0] - 19, "falling", lambda t, x, u: [x[0], 1.0])
     return hk.Ode(
-        lambda t, x, u: [-x[0] + 30 * x[1], 0.0], x0=[20, 1], outputs=["T", "m"], events=[off, on], method=method, **more
+        lambda t, x, u: [-x[0] + 30 * x[1], 0.0], x0=[20, 1], outputs=["T", "m"], events=[off, on],
+        method="adaptive",
     )  # fmt: skip
 
 
@@ -268,6 +269,7 @@ SPIRALS = np.array([[-1.0, 10.0], [-100.0, -1.0]]), np.array([[-1.0, 100.0], [-1
 
 def spirals():
     """Switches where x1 x2 changes its sign, so that it grows."""
+
     def rate(t, x, u):
         return [*(SPIRALS[0 if x[2] > 0.5 else 1] @ x[:2]), 0.0]
 
@@ -304,7 +306,9 @@ def test_the_dwell_time_is_long_enough():
     assert common_lyapunov_matrix(SPIRALS) is None
 
 
-@pytest.mark.parametrize(("a", "exists"), [(1.5, True), (4.0, True), (5.7, True), (5.95, False), (10.0, False)])
+@pytest.mark.parametrize(
+    ("a", "exists"), [(1.5, True), (4.0, True), (5.7, True), (5.95, False), (10.0, False)]
+)
 def test_a_common_quadratic_function_is_found_where_there_is_one(a, exists):
     """Dayawansa and Martin (1999): for these two there is one up to a = 3 + sqrt(8) = 5.828."""
     flows = np.array([[-1.0, -1.0], [1.0, -1.0]]), np.array([[-1.0, -a], [1.0 / a, -1.0]])
@@ -325,6 +329,7 @@ def in_loop(other, plant=PLANT):
 
 def test_saturation_is_read_per_mode():
     """An unstable plant whose feedback saturates: stable near zero, unstable beyond."""
+
     def rate(t, x, u):
         return [-5 * x[0] + 5 * max(-1.0, min(1.0, -4.0 * u[0]))]
 

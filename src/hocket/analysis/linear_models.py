@@ -429,7 +429,7 @@ class PlayedSourceSimulator(IgnoredTexts):
         self.rows: dict[Key, Array] | None = None
         """What to answer with in place of numbers."""
         self.announces = False
-        """Whether steps end where it jumps. They do not in the matrix of a step, which is that of all steps."""
+        """Whether steps end where it jumps. In the matrix of a step they do not: it is that of all steps."""
 
     def start(self, t: float) -> None:
         self.live.start(t)

@@ -375,7 +375,7 @@ def linearise(
     `at` is a time after the start, to which the scenario is run first, or points for some of its Odes, by
     path; `start` is the time at which it starts. Black boxes are identified for the step of their level:
     another step needs another call. With `still`, what cannot be judged and has no inputs stands still: no
-    coupling depends on how it moves. With `kinks`, modes of an Ode are looked for where it has no events, too.
+    coupling depends on how it moves. With `kinks`, modes of an Ode are looked for that no event leads to.
     """
     design = plan_tree(composite)
     points = at if isinstance(at, Mapping) else {}

@@ -125,7 +125,9 @@ class EventStretches:
     extrapolators begin anew.
     """
 
-    def __init__(self, reading: Reading, micro: bool, start: Fraction, span: Fraction, layout: tuple[Any, ...]):
+    def __init__(
+        self, reading: Reading, micro: bool, start: Fraction, span: Fraction, layout: tuple[Any, ...]
+    ):
         design = plan_tree(reading.composite)
         self.root = _start_tree(design, start)
         self.layout = layout
@@ -141,7 +143,9 @@ class EventStretches:
         )
         """The periods in which sources jump, at their end for one."""
         if len(self.jumps) > MOST_JUMPS:
-            what = f"its sources jump in {len(self.jumps):,} macro steps: the tree would be run through them all"
+            what = (
+                f"its sources jump in {len(self.jumps):,} macro steps: the tree would be run through them all"
+            )
             raise ScenarioError(what, expected=f"jumps in at most {MOST_JUMPS:,} macro steps")
         for _, simulator in _live_sources(self.root):
             simulator.announces = simulator.model.jumps
@@ -211,9 +215,7 @@ def _start_tree(design: PlanTree, start: Fraction) -> Level:
     return root
 
 
-def observe_run(
-    reading: Reading, micro: bool, start: Fraction, span: Fraction = Fraction(0)
-) -> ObservedRun:
+def observe_run(reading: Reading, micro: bool, start: Fraction, span: Fraction = Fraction(0)) -> ObservedRun:
     """Return the start phase, and one period of steady operation read as a matrix.
 
     The time at which the run starts matters to sources only, and how long it is to those that jump: with

@@ -1,10 +1,10 @@
-"""Sampled models in the linear reading: what is seen, kept and shown later are numbers of z, its times are data.
+"""Sampled models in the linear reading: what they keep, show and will show later are numbers of z.
 
 In:  a linear model of what a sample does, and when samples are taken
 Out: a stand-in whose simulator announces its samples as the original does, and carries columns
 
-Its events depend on nothing but time, so that the very instants of a run are read: periods, offsets and delays
-are unrolled over the least common multiple of all periods and steps.
+Their events depend on nothing but time, so that the very instants of a run are read: periods, offsets and
+delays are unrolled over the least common multiple of all periods and steps.
 """
 
 from __future__ import annotations
@@ -149,7 +149,9 @@ class SampledStandInSimulator(IgnoredTexts):
 
     def _write(self, states: Array, shown: Array, later: Sequence[Array] = ()) -> None:
         columns = np.broadcast_shapes(states.shape[1:], shown.shape[1:], *(each.shape[1:] for each in later))
-        parts = [np.broadcast_to(_spread(each, columns), (len(each), *columns)) for each in (states, shown, *later)]
+        parts = [
+            np.broadcast_to(_spread(each, columns), (len(each), *columns)) for each in (states, shown, *later)
+        ]
         self.z = np.concatenate(parts)
 
     def _outputs(self, t: float, u: Array) -> Array:

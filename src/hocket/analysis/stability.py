@@ -244,8 +244,8 @@ class Stability(Measure):
         if self.conclusive:
             return [self._stability_line()]
         if self.silent and self.stable:
-            where = f"`{self.silent}` is in a feedback loop, does not respond where it starts, and may switch later"
-            return [f"not judged: {where}; until then {self._stability_line()}"]
+            where = f"`{self.silent}` is in a feedback loop, does not respond where it starts"
+            return [f"not judged: {where}, and may switch later; until then {self._stability_line()}"]
         doubt = f"the fit residual {self.residual:.2g} of the linear model of `{self.poorest}` exceeds"
         return [f"not judged: {doubt} the distance of the spectral radius from 1; {self._stability_line()}"]
 

@@ -216,10 +216,8 @@ def _follow_events(model: Ode, search: _Search, point: Point, discrete: Array) -
             search.add(np.concatenate([after, surface[n:]]), discrete, f"after event {number}")
 
 
-def _find_surface(
-    probe: _Probe, event: Event, point: Point, discrete: Array
-) -> tuple[Point | None, Array]:
-    """Return a point where an event function is zero, the states that flow and the inputs moved; its normal."""
+def _find_surface(probe: _Probe, event: Event, point: Point, discrete: Array) -> tuple[Point | None, Array]:
+    """Return a point where an event function is zero, and the normal; what only events change stays."""
     moves = np.concatenate([~discrete, np.ones(len(point) - probe.n, dtype=bool)])
     here, normal = point.copy(), np.zeros(len(point))
 

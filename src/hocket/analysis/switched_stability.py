@@ -30,7 +30,7 @@ from hocket.planning.parameters import with_leaves
 COMBINATIONS = 16
 """Modes of the whole that are read."""
 SHARPENED, ROUNDS = (10.0, 100.0, 1e3, 1e4, 1e5), 500
-"""How sharp the largest eigenvalue is bounded in the search for a common quadratic Lyapunov function, and steps."""
+"""How sharp the bound of the largest eigenvalue is, one after the other, and how many steps each takes."""
 WIDEST = 40
 """States up to which it is searched for."""
 SURE = 1e-9
@@ -99,7 +99,8 @@ class SwitchedStability(Measure):
         if self.common:
             return ["the exact system is bounded under any switching (common quadratic Lyapunov function)"]
         if self.dwell is not None:
-            return [f"the exact system is bounded if its events are more than {self.dwell:.3g} s apart (dwell time)"]
+            apart = f"its events are more than {self.dwell:.3g} s apart"
+            return [f"the exact system is bounded if {apart} (dwell time)"]
         return []
 
     def rows(self) -> Rows:
@@ -135,7 +136,9 @@ def switched_stability(composite: Composite, modes: Mapping[str, OdeModes]) -> S
         variant = merge_micro_steps(with_leaves(composite, dict(stand_ins)))
         reading = read_linear(variant)
         rho, solution = spectral_radius(reading), _known_solution(variant)
-        name = "; ".join(f"{path}: {modes[path].names[mode]}" for path, mode in zip(paths, chosen, strict=True))
+        name = "; ".join(
+            f"{path}: {modes[path].names[mode]}" for path, mode in zip(paths, chosen, strict=True)
+        )
         stable = are_powers_bounded(reading.core, rho)
         found.append(ModeStability(name, rho, stable, None if solution is None else _abscissa(solution.A)))
         solutions.append(solution)
@@ -187,8 +190,8 @@ def _state_count(name: str, model: Any, modes: Mapping[str, OdeModes]) -> int:
 def common_lyapunov_matrix(flows: Sequence[Array]) -> Array | None:
     """Return P > 0 with A^T P + P A < 0 for all A; None: none was found, which proves nothing.
 
-    The Lyapunov functions of each A and of their mean are tried, then the largest eigenvalue is minimised. What
-    is returned was verified.
+    The Lyapunov functions of each A and of their mean are tried, then the largest eigenvalue is minimised.
+    What is returned was verified.
     """
     from scipy.linalg import LinAlgError, solve_continuous_lyapunov
 
