@@ -319,7 +319,7 @@ def _judge_stability(coupling: Coupling) -> Stability:
             near = abs(factor - 1.0) <= EDGE and len(solution.A) <= LARGE
             drifts = near and powers_grow(expm(solution.A * period))
         found = replace(found, exact_rho=factor, drifts=drifts)
-    loops: set[str] = set().union(*looping_leaves(coupling.reading.composite))
+    loops = {name for group in looping_leaves(coupling.reading.composite) for name in group}
     silent = [leaf.path for leaf in coupling.models.leaves if leaf.mute and leaf.path in loops]
     found = replace(found, silent=silent[0] if silent else "")
     approximate = [leaf for leaf in coupling.models.leaves if leaf.how != "exact"]

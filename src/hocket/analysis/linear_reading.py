@@ -387,8 +387,8 @@ def _sampling_ticks(name: str, model: SampledStandIn, clock: Clock) -> int:
 def _check_hyperperiod(root: Level, ticks: int) -> None:
     """Refuse to unroll periods that have hardly a common multiple."""
     sampled = [
-        level.wiring.models[child]
-        for level, child, simulator in leaf_children(root)
+        simulator.model
+        for _, _, simulator in leaf_children(root)
         if isinstance(simulator, SampledStandInSimulator)
     ]
     period = ticks * root.clock.tick

@@ -24,7 +24,7 @@ from hocket.analysis.stability import MARGIN, are_powers_bounded, looping_leaves
 from hocket.analysis.switched_modes import OdeModes, mode_combinations
 from hocket.errors import HocketError
 from hocket.model.composite import Composite
-from hocket.model.protocols import Array, state_count
+from hocket.model.protocols import Array, Model, state_count
 from hocket.planning.parameters import with_leaves
 
 COMBINATIONS = 16
@@ -132,8 +132,10 @@ def switched_stability(composite: Composite, modes: Mapping[str, OdeModes]) -> S
     combinations, every = mode_combinations([len(modes[path].tangents) for path in paths], COMBINATIONS)
     found, solutions = [], []
     for chosen in combinations:
-        stand_ins = {path: modes[path].tangents[mode] for path, mode in zip(paths, chosen, strict=True)}
-        variant = merge_micro_steps(with_leaves(composite, dict(stand_ins)))
+        stand_ins: dict[str, Model] = {
+            path: modes[path].tangents[mode] for path, mode in zip(paths, chosen, strict=True)
+        }
+        variant = merge_micro_steps(with_leaves(composite, stand_ins))
         reading = read_linear(variant)
         rho, solution = spectral_radius(reading), _known_solution(variant)
         name = "; ".join(
