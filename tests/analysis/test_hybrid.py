@@ -235,6 +235,16 @@ def test_a_thermostat_alone_is_proven():
     assert "bounded under any switching" in found.verdict()[0]
 
 
+def test_what_follows_a_thermostat_and_is_not_linear_is_not_proven():
+    follower = hk.Ode(
+        lambda t, x, u: [-x[0] + 1e-4 * x[0] ** 3 + u[0]], x0=[0.0], inputs=["u"], outputs=["y"], method="adaptive"
+    )  # fmt: skip
+    scenario = hk.Scenario({"house": thermostat(), "it": follower}, {"it.u": "house.T"})
+    found = check(hk.Composite(scenario, "0.1 s"), 5)
+    assert found.outcome is Outcome.NOT_JUDGED
+    assert not found.switched.alone
+
+
 def test_a_coupled_thermostat_is_not_judged():
     """In a loop the steps that end at events are not those that were read."""
     off = hk.Event(lambda t, x, u: x[0] - 21, "rising", lambda t, x, u: [x[0], 0.0])

@@ -327,6 +327,15 @@ def _judge_stability(coupling: Coupling) -> Stability:
     return found if worst is None else replace(found, residual=worst.fit, poorest=worst.path)
 
 
+def _judge_modes(coupling: Coupling) -> SwitchedStability:
+    """Return the stability of each mode; a proof needs others that are linear, not only linearised."""
+    certain = all(
+        leaf.how in ("exact", "constant") or (leaf.path in coupling.modes and not leaf.depends_on_time)
+        for leaf in coupling.models.leaves
+    )
+    return switched_stability(coupling.reading.composite, coupling.modes, certain)
+
+
 def _predict_error(coupling: Coupling) -> PredictedError | None:
     """Return the error of the run, at times as its clock shows them; sources move."""
     reading, length, moving = coupling.reading, coupling.length, coupling.moving
@@ -407,7 +416,7 @@ BLIND: tuple[tuple[str, Callable[[Coupling], Measure | None]], ...] = (
 """Measures that need no linear models."""
 
 SWITCHED: tuple[tuple[str, Callable[[Coupling], Measure | None]], ...] = (
-    ("stability per mode", lambda coupling: switched_stability(coupling.reading.composite, coupling.modes)),
+    ("stability per mode", _judge_modes),
     *BLIND,
 )
 """Measures of what switches: one step that stands for all steps is not known."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from hocket.analysis.exact_solution import ExactSolution, block_diagonal, exact_solution
-from hocket.analysis.linear_models import merge_micro_steps, named_leaves
+from hocket.analysis.linear_models import Tangent, merge_micro_steps, named_leaves
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.stability import MARGIN, are_powers_bounded, looping_leaves, spectral_radius
@@ -26,6 +26,7 @@ from hocket.errors import HocketError
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array, Model, state_count
 from hocket.planning.parameters import with_leaves
+from hocket.simulators.state_space import StateSpace
 
 COMBINATIONS = 16
 """Modes of the whole that are read."""
@@ -62,7 +63,7 @@ class SwitchedStability(Measure):
     dwell: float | None
     """Seconds between events from which on the exact system is proven to stay bounded; None: not known."""
     alone: bool
-    """Whether there are no feedback loops between simulators: the exact system is what is run."""
+    """Whether the exact system is what is run: no feedback loops between simulators, nothing approximated."""
 
     title = "stability per mode"
 
@@ -126,8 +127,13 @@ class SwitchedStability(Measure):
         }
 
 
-def switched_stability(composite: Composite, modes: Mapping[str, OdeModes]) -> SwitchedStability:
-    """Return what can be said of a linear composite, some simulators of which have several modes."""
+def switched_stability(
+    composite: Composite, modes: Mapping[str, OdeModes], certain: bool = True
+) -> SwitchedStability:
+    """Return what can be said of a linear composite, some simulators of which have several modes.
+
+    `certain`: the others are linear themselves, and nothing that switches depends on time.
+    """
     paths = list(modes)
     combinations, every = mode_combinations([len(modes[path].tangents) for path in paths], COMBINATIONS)
     found, solutions = [], []
@@ -146,9 +152,7 @@ def switched_stability(composite: Composite, modes: Mapping[str, OdeModes]) -> S
         solutions.append(solution)
     known = [each for each in solutions if each is not None]
     whole = every and all(each.whole for each in modes.values())
-    alone = not looping_leaves(composite) and all(
-        tangent.method == "exact" for each in modes.values() for tangent in each.tangents
-    )
+    alone = certain and not looping_leaves(composite) and _flows_exactly(composite)
     common, dwell = False, None
     if len(known) == len(found):
         resets = _whole_resets(composite, modes)
@@ -156,6 +160,14 @@ def switched_stability(composite: Composite, modes: Mapping[str, OdeModes]) -> S
         common = not resets and common_lyapunov_matrix(flows) is not None
         dwell = 0.0 if common else dwell_time(flows, resets)
     return SwitchedStability(tuple(found), whole, common, dwell, alone)
+
+
+def _flows_exactly(composite: Composite) -> bool:
+    """Return whether all simulators are integrated without an error worth speaking of."""
+    return all(
+        isinstance(model, (StateSpace, Tangent)) and model.method == "exact"
+        for _, model in named_leaves(composite)
+    )
 
 
 def _known_solution(composite: Composite) -> ExactSolution | None:
