@@ -237,7 +237,8 @@ def test_a_thermostat_alone_is_proven():
 
 def test_what_follows_a_thermostat_and_is_not_linear_is_not_proven():
     follower = hk.Ode(
-        lambda t, x, u: [-x[0] + 1e-4 * x[0] ** 3 + u[0]], x0=[0.0], inputs=["u"], outputs=["y"], method="adaptive"
+        lambda t, x, u: [-x[0] + 1e-4 * x[0] ** 3 + u[0]], x0=[0.0], inputs=["u"], outputs=["y"],
+        method="adaptive",
     )  # fmt: skip
     scenario = hk.Scenario({"house": thermostat(), "it": follower}, {"it.u": "house.T"})
     found = check(hk.Composite(scenario, "0.1 s"), 5)

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hocket.analysis.linear_models import Tangent
+from hocket.analysis.pulse_responses import Truth
 from hocket.model.protocols import Array
 from hocket.simulators.methods import ORDERS
 from hocket.simulators.ode import Event, Ode
@@ -27,6 +28,8 @@ BESIDE = 1e-2
 """Places that differ by this part have the same Jacobian in a mode."""
 ALIKE = 1e-6
 """How far Jacobians of one mode may differ, relative to the largest number in them."""
+DIFFERENT = 1e-3
+"""From how far on a place without an event belongs to another mode."""
 MOST = 8
 """Modes of one Ode at the most."""
 WIDEST = 30
@@ -122,7 +125,7 @@ class _Search:
     resets: list[Array] = field(default_factory=list)
     whole: bool = True
 
-    def add(self, point: Point, discrete: Array, how: str) -> None:
+    def add(self, point: Point, discrete: Truth, how: str) -> None:
         """Take a mode that is not known yet; at a kink itself there is none."""
         slopes, there = self.probe.slopes(point), self.probe.look(point)
         if slopes is None or there is None:
@@ -137,20 +140,20 @@ class _Search:
         self.modes.append(_Mode(point, slopes, there, key, how))
 
 
-def _are_alike(mode: _Mode, slopes: Array, there: Array, point: Point) -> bool:
+def _are_alike(mode: _Mode, slopes: Array, there: Array, point: Point, tolerance: float = ALIKE) -> bool:
     """Return whether a point is in a known mode: the same Jacobian, and on the same tangent."""
     scale = max(float(np.abs(mode.slopes).max(initial=0.0)), float(np.abs(slopes).max(initial=0.0)), 1e-300)
-    if float(np.abs(mode.slopes - slopes).max(initial=0.0)) > ALIKE * scale:
+    if float(np.abs(mode.slopes - slopes).max(initial=0.0)) > tolerance * scale:
         return False
-    return _is_on_tangent(mode, there, point)
+    return _is_on_tangent(mode, there, point, tolerance)
 
 
-def _is_on_tangent(mode: _Mode, there: Array, point: Point) -> bool:
+def _is_on_tangent(mode: _Mode, there: Array, point: Point, tolerance: float = ALIKE) -> bool:
     """Return whether rates and outputs at a point are those that the tangent of a mode tells."""
     change = point - mode.point
     told = mode.there + mode.slopes @ change
     size = np.maximum(np.abs(mode.there) + np.abs(mode.slopes) @ np.abs(change), np.abs(there))
-    return bool((np.abs(told - there) <= ALIKE * np.maximum(size, 1e-300)).all())
+    return bool((np.abs(told - there) <= tolerance * np.maximum(size, 1e-300)).all())
 
 
 def modes_of_ode(model: Ode, x: Array, u: Array, t: float, kinks: bool = True) -> OdeModes | None:
@@ -178,7 +181,7 @@ def modes_of_ode(model: Ode, x: Array, u: Array, t: float, kinks: bool = True) -
     return _describe_modes(model, search, discrete)
 
 
-def _find_discrete_states(model: Ode, probe: _Probe, start: Point) -> Array:
+def _find_discrete_states(model: Ode, probe: _Probe, start: Point) -> Truth:
     """Return which states nothing but events changes: their rates are zero wherever they were tried."""
     still = np.full(probe.n, bool(model.events))
     rng = np.random.default_rng(0)
@@ -190,7 +193,7 @@ def _find_discrete_states(model: Ode, probe: _Probe, start: Point) -> Array:
     return still
 
 
-def _follow_events(model: Ode, search: _Search, point: Point, discrete: Array) -> None:
+def _follow_events(model: Ode, search: _Search, point: Point, discrete: Truth) -> None:
     """Look at both sides of each event's surface, and at what its action leads to."""
     probe, n = search.probe, search.probe.n
     for number, event in enumerate(model.events, 1):
@@ -216,7 +219,7 @@ def _follow_events(model: Ode, search: _Search, point: Point, discrete: Array) -
             search.add(np.concatenate([after, surface[n:]]), discrete, f"after event {number}")
 
 
-def _find_surface(probe: _Probe, event: Event, point: Point, discrete: Array) -> tuple[Point | None, Array]:
+def _find_surface(probe: _Probe, event: Event, point: Point, discrete: Truth) -> tuple[Point | None, Array]:
     """Return a point where an event function is zero, and the normal; what only events change stays."""
     moves = np.concatenate([~discrete, np.ones(len(point) - probe.n, dtype=bool)])
     here, normal = point.copy(), np.zeros(len(point))
@@ -249,7 +252,7 @@ def _find_surface(probe: _Probe, event: Event, point: Point, discrete: Array) ->
     return None, normal
 
 
-def _reset_matrix(probe: _Probe, event: Event, surface: Point, discrete: Array) -> Array | None:
+def _reset_matrix(probe: _Probe, event: Event, surface: Point, discrete: Truth) -> Array | None:
     """Return how the states that flow follow from themselves at an event; None: not known."""
     assert event.action is not None
     flowing, n = np.flatnonzero(~discrete), probe.n
@@ -268,12 +271,14 @@ def _reset_matrix(probe: _Probe, event: Event, surface: Point, discrete: Array) 
     return found if _is_linear_action(probe, event, surface, discrete, found) else None
 
 
-def _is_linear_action(probe: _Probe, event: Event, surface: Point, discrete: Array, reset: Array) -> bool:
+def _is_linear_action(probe: _Probe, event: Event, surface: Point, discrete: Truth, reset: Array) -> bool:
     """Return whether an action does the same everywhere: what it sets does not depend on what flows."""
     assert event.action is not None
     rng, n = np.random.default_rng(2), probe.n
     before, after = surface[:n], probe.call(event.action, surface[:n], surface[n:])
-    for _ in range(TRIES if after is not None else 0):
+    if after is None:
+        return False
+    for _ in range(TRIES):
         x = before + ~discrete * np.maximum(np.abs(before), 1.0) * rng.normal(size=n)
         found = probe.call(event.action, x, surface[n:])
         if found is None or not np.array_equal(found[discrete], after[discrete]):
@@ -282,10 +287,10 @@ def _is_linear_action(probe: _Probe, event: Event, surface: Point, discrete: Arr
         size = np.abs(after[~discrete]) + np.abs(reset) @ np.abs(x - before)[~discrete]
         if (np.abs(found[~discrete] - told) > ALIKE * np.maximum(size, 1.0)).any():
             return False
-    return after is not None
+    return True
 
 
-def _far_points(model: Ode, start: Point, discrete: Array) -> Iterator[tuple[Point, int, str]]:
+def _far_points(model: Ode, start: Point, discrete: Truth) -> Iterator[tuple[Point, int, str]]:
     """Yield points along each state that flows and each input, with its number and what it is there."""
     names = [*(f"x{k + 1}" for k in range(len(model.x0))), *(port.name for port in model.inputs)]
     moves = np.concatenate([~discrete, np.ones(len(model.inputs), dtype=bool)])
@@ -297,7 +302,7 @@ def _far_points(model: Ode, start: Point, discrete: Array) -> Iterator[tuple[Poi
                 yield point, int(index), f"{names[index]} = {point[index]:.3g}"
 
 
-def _look_far(search: _Search, point: Point, index: int, discrete: Array, how: str) -> None:
+def _look_far(search: _Search, point: Point, index: int, discrete: Truth, how: str) -> None:
     """Take a far point as one of another mode if the Jacobian is constant around it: it is not on a kink."""
     here = search.probe.slopes(point)
     for side in (1.0, -1.0):
@@ -309,10 +314,15 @@ def _look_far(search: _Search, point: Point, index: int, discrete: Array, how: s
         scale = max(float(np.abs(here).max(initial=0.0)), float(np.abs(there).max(initial=0.0)))
         if float(np.abs(here - there).max(initial=0.0)) > ALIKE * scale:
             return
-    search.add(point, discrete, how)
+    value = search.probe.look(point)
+    if here is None or value is None:
+        return
+    # what is but slightly curved is not another mode
+    if not any(_are_alike(mode, here, value, point, DIFFERENT) for mode in search.modes):
+        search.add(point, discrete, how)
 
 
-def _explain_everything(search: _Search, start: Point, discrete: Array) -> bool:
+def _explain_everything(search: _Search, start: Point, discrete: Truth) -> bool:
     """Return whether what was found holds far from there too: each of many points is in a known mode."""
     rng, n = np.random.default_rng(1), search.probe.n
     sizes = np.maximum(np.abs(start), 1.0)
@@ -327,7 +337,7 @@ def _explain_everything(search: _Search, start: Point, discrete: Array) -> bool:
     return True
 
 
-def _describe_modes(model: Ode, search: _Search, discrete: Array) -> OdeModes:
+def _describe_modes(model: Ode, search: _Search, discrete: Truth) -> OdeModes:
     """Return tangents without the states that only events change."""
     n, flow = search.probe.n, np.flatnonzero(~discrete)
     fixed = model.method in ORDERS

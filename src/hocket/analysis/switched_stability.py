@@ -245,7 +245,7 @@ def _minimise_growth(flows: Sequence[Array], first: Array) -> Array:
     def matrix(p: Array) -> Array:
         P = np.zeros((n, n))
         P[rows, columns] = P[columns, rows] = p
-        return P + (n - np.trace(P)) / n * np.eye(n)
+        return np.asarray(P + (n - np.trace(P)) / n * np.eye(n))
 
     def growth(p: Array, sharp: float) -> tuple[float, Array]:
         P = matrix(p)
@@ -298,7 +298,9 @@ def dwell_time(flows: Sequence[Array], resets: Sequence[Array]) -> float | None:
     n, best = len(flows[0]), None
     for part in DECAYS:
         decay = part * slowest
-        functions = [solve_continuous_lyapunov((A + decay * np.eye(n)).T, -np.eye(n)) for A in flows]
+        functions: list[Any] = [
+            solve_continuous_lyapunov((A + decay * np.eye(n)).T, -np.eye(n)) for A in flows
+        ]
         shifted = [A + decay * np.eye(n) for A in flows]
         if not all(_falls_in_all(P, [A]) for P, A in zip(functions, shifted, strict=True)):
             continue
