@@ -31,6 +31,7 @@ from hocket.analysis.stability import (
     IterationTable,
     LevelStability,
     Stability,
+    driven_leaves,
     iteration_convergence,
     looping_leaves,
     powers_grow,
@@ -348,7 +349,7 @@ def _predict_error(coupling: Coupling) -> PredictedError | None:
     for leaf in coupling.models.leaves:
         if leaf.how == "constant" and leaf.path not in played:
             raise ScenarioError(f"`{leaf.path}` moves by its steps, its motion between them is not known")
-        if leaf.mute:
+        if leaf.mute and leaf.path in driven_leaves(moving):
             raise ScenarioError(f"`{leaf.path}` does not respond where it starts, and may switch later")
         if leaf.depends_on_time:
             raise ScenarioError(f"`{leaf.path}` depends on time and has states, which is not predicted")

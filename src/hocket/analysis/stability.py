@@ -373,6 +373,16 @@ def looping_leaves(composite: Composite) -> list[set[str]]:
     ]
 
 
+def driven_leaves(composite: Composite) -> set[str]:
+    """Return the simulators with an input that another one drives."""
+    wiring = plan_tree(composite).leaves.wiring
+    return {
+        wiring.names[child]
+        for child, drives in enumerate(wiring.drives)
+        if any(drive is not None and drive.child >= 0 for drive in drives)
+    }
+
+
 def _feedback_radius(reading: Reading) -> float | None:
     """Return the spectral radius of the simulators in feedback loops; None: that is all of them."""
     groups = looping_leaves(reading.composite)
