@@ -440,6 +440,10 @@ class PlayedSourceSimulator(IgnoredTexts):
             self.live.step(t, h, u)
         return t + h
 
+    def announce_jumps(self, event_grid: float) -> None:
+        """Let steps end where it jumps from now on, in a level whose instants are so many seconds apart."""
+        self.announces, self.live.event_grid = True, event_grid
+
     def due(self) -> Fraction | None:
         """Return the time of the next jump."""
         due: Fraction | None = self.live.due() if self.announces else None

@@ -147,8 +147,10 @@ class EventStretches:
                 f"its sources jump in {len(self.jumps):,} macro steps: the tree would be run through them all"
             )
             raise ScenarioError(what, expected=f"jumps in at most {MOST_JUMPS:,} macro steps")
+        clock = self.root.clock
         for _, simulator in _live_sources(self.root):
-            simulator.announces = simulator.model.jumps
+            if simulator.model.jumps:
+                simulator.announce_jumps(clock.span(clock.quantum))
         self.seen = _watch_outputs(self.root, micro)
         for level in levels_of(self.root):
             _OutputWatch(self.seen).keep(level, 0)
