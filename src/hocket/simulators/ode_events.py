@@ -59,6 +59,12 @@ class EventOde:
         hand_on(solver, self, (OutputDerivativeSimulator, StoredEnergySimulator))
 
     @property
+    def x(self) -> Array:
+        """The state."""
+        x: Array = self.solver.x
+        return x
+
+    @property
     def micro(self) -> Callable[[float, Array], None] | None:
         """What is told of micro steps."""
         micro: Callable[[float, Array], None] | None = self.solver.micro

@@ -215,6 +215,12 @@ class Python(Recipe):
         set_fields(bare, period=None)
         return bare
 
+    def without_sampling(self) -> Python:
+        """Return the model of what is sampled: a step of it is what a sample does."""
+        bare = copy.copy(self)
+        set_fields(bare, sampling=None)
+        return bare
+
     @cached_property
     def _class_facts(self) -> _ClassFacts:
         return self._load_class()

@@ -390,7 +390,7 @@ class Level:
         """Count the jumps of the outputs of a child, from the samples it had before."""
         outputs = self.wiring.models[child].outputs
         for number, (sample, ring) in enumerate(zip(before, self.memory.rings[child], strict=True)):
-            if not outputs[number].event and sample[1] != ring[-1][1]:
+            if not outputs[number].event and np.any(sample[1] != ring[-1][1]):  # of rows: in any column
                 self.instants.jumps[child][number] += 1
                 self.memory.forget_signal(child, number)
 
