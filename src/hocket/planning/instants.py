@@ -184,7 +184,7 @@ def _late_notes(tree: PlanTree, stuck: str, rigid: str, found: bool) -> Iterator
     if finding and not found:
         why = f"`{rigid}` accepts steps of one length only" if rigid else f"`{stuck}` cannot roll back"
         text = (
-            f"events that {list_names(finding, 3)} finds within a step act on others at the end of it, late "
+            f"events that {list_names(finding, 3)} {'find' if len(finding) > 1 else 'finds'} within a step act on others at the end of it, late "
             f"by at most {step}: {why}"
         )
         yield Note(text, NoteKind.EARLY_END, finding[0])
