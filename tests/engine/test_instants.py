@@ -398,3 +398,17 @@ def test_events_beside_fixed_steps_are_late_and_noted(tmp_path: Any) -> None:
         "late by at most 0.1 s: `fixed` accepts steps of one length only" in note
         for note in run.info["notes"]
     )
+
+
+def test_events_in_a_sampled_level_are_refused_where_nobody_meets_them() -> None:
+    inner = hk.Scenario({"beat": hk.Python(Beat, every=0.1)}, {})
+    composite = hk.Composite(hk.Scenario({"a": hk.Composite(inner, "1/2 s", sampled=True)}, {}), "1/2 s")
+    with pytest.raises(hk.ScenarioError, match=r"`a.beat` announces events, and `a` is sampled"):
+        plan_tree(composite)
+
+
+def test_a_table_in_a_sampled_level_is_seen_at_the_samples(tmp_path: Any) -> None:
+    inner = hk.Scenario({"src": jumping_source()}, {"y": "src.y"}, outputs=["y"])
+    composite = hk.Composite(hk.Scenario({"a": hk.Composite(inner, "1/2 s", sampled=True)}, {}), "1/2 s")
+    run = both(composite, tmp_path, stop=2)
+    assert list(run["a.src.y"].values) == [0.0, 1.0, 1.0, 1.0, 1.0]

@@ -28,7 +28,7 @@ from hocket.planning.tree import PlanTree
 
 def add_instants(root: PlanTree) -> None:
     """Give every level of a tree in which something happens its instants; raises ScenarioError."""
-    raise_faults(_loop_faults(root))
+    raise_faults([*_loop_faults(root), *_sampled_faults(root)])
     _add_instants(root, found_outside=False)
 
 
@@ -65,8 +65,22 @@ def _add_instants(tree: PlanTree, found_outside: bool) -> None:
         notes=(*tree.plan.notes, *_late_notes(tree, stuck, rigid, found or found_outside)),
     )
     for inner in tree.inner.values():
-        if not inner.composite.sampled:
+        if inner.composite.sampled:
+            _let_steps_end_early(inner)
+        else:
             _add_instants(inner, (found or found_outside) and ends_around(inner, tree))
+
+
+def _let_steps_end_early(tree: PlanTree) -> None:
+    """Let the steps of a sampled level be made in parts; what happens in it is seen outside at samples."""
+    if not any(model.capabilities.stops_early for model in _leaf_models(tree)):
+        return
+    stuck, rigid = _unable_to_roll_back(tree), _rigid(tree)
+    if not stuck and not rigid:
+        tree.plan = replace(tree.plan, step=(Try(tree.plan.step, found=True, announced=False),))
+    else:
+        late = _late_notes(tree, stuck, rigid, found=False)
+        tree.plan = replace(tree.plan, notes=(*tree.plan.notes, *late))
 
 
 def ends_around(inner: PlanTree, around: PlanTree) -> bool:
@@ -81,6 +95,8 @@ def _insert(step: Body, instant: Instant, found: bool, announced: bool) -> Body:
     """Return the step of a level with its instants at the end, made in parts where events are on the way."""
     if len(step) == 1 and isinstance(step[0], Adapt):
         return (replace(step[0], body=_insert(step[0].body, instant, found, announced)),)
+    if len(step) == 1 and isinstance(step[0], Try):  # written by hand
+        return (replace(step[0], body=(*step[0].body, instant), announced=announced),)
     whole = (*step, instant)
     return (Try(whole, found, announced),) if found or announced else whole
 
@@ -154,6 +170,22 @@ def _loop_faults(tree: PlanTree) -> Iterator[Fault]:
                     expected="a loop through a discontinuity to be broken: by a state, or by a delay",
                     hint="declare no direct feedthrough where an output follows from states alone",
                 )
+
+
+def _sampled_faults(tree: PlanTree, inside: str = "") -> Iterator[Fault]:
+    """Yield what announces events in a sampled level, where nobody lets it react."""
+    inside = inside or (tree.path if tree.composite.sampled else "")
+    for child, model in enumerate(tree.wiring.models):
+        can = model.capabilities
+        if child in tree.inner:
+            yield from _sampled_faults(tree.inner[child], inside)
+        elif inside and can.events and not can.catches_up:
+            yield Fault(
+                f"`{tree.name(child)}` announces events, and `{inside}` is sampled: it has no instants",
+                Place(tree.path, "models"),
+                expected="a level that is not sampled",
+                hint="leave out its `period`: due() says when it samples",
+            )
 
 
 def _unable_to_roll_back(tree: PlanTree) -> str:

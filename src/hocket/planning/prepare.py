@@ -19,7 +19,6 @@ from hocket.model.memo import Memo
 from hocket.model.ports import Port
 from hocket.model.protocols import Model, period_of
 from hocket.model.scenario import Connection, Scenario
-from hocket.planning.detectors import with_detectors
 
 
 def prepare_composite(composite: Composite, tries: bool = True) -> Composite:
@@ -29,7 +28,7 @@ def prepare_composite(composite: Composite, tries: bool = True) -> Composite:
     is opened to see how constraints react to their inputs; that cannot be run.
     """
     composite = without_constraints(composite, tries)
-    composite = with_detectors(composite)
+    composite = _place_detectors(composite)
     scenario = with_level_ports(_with_sampled_levels(_balance_bonds(composite)))
     scenario = with_direct_feedthrough(scenario)
     raise_faults(scenario_faults(scenario))
@@ -42,6 +41,14 @@ def _balance_bonds(composite: Composite) -> Scenario:
     from hocket.planning.power_balance_pass import balance_bonds
 
     return balance_bonds(composite)
+
+
+def _place_detectors(composite: Composite) -> Composite:
+    if not any(each.scenario.crossings for _, each in levels(composite)):
+        return composite
+    from hocket.planning.detectors import with_detectors
+
+    return with_detectors(composite)
 
 
 def without_constraints(composite: Composite, tries: bool = True) -> Composite:

@@ -38,11 +38,11 @@ _MARKS: dict[MarkKind, tuple[str, str]] = {
     "feed": ('<path d="M-5-5h10l-5 9z"/>', "feed: fit its inputs"),
     "read": ('<circle r="4.6"/>', "read: its outputs"),
     "solve": ('<path d="M0-6l6 6l-6 6l-6-6z"/>', "solve an algebraic loop"),
-    "react": ('<path d="M-1-7l5 0l-2 5h4l-8 9l2-7h-4z"/>', "react to what is present or due"),
-    "commit": ('<path d="M-6 0l3-3l2 2l5-6l3 3l-8 9z"/>', "commit: the instant ends"),
     "save": ('<path d="M-5-6h10v12l-5-4l-5 4z"/>', "save"),
     "restore": ('<path d="M-6 0l8-6v4a6 6 0 0 1 4 8a6 5 0 0 0-4-4v4z"/>', "restore"),
     "admit": ('<path d="M-5-6l10 6l-10 6z"/>', "admit inputs from outside"),
+    "react": ('<path d="M1-7l-6 8h4l-1 6l6-8h-4z"/>', "react: what happens at this instant"),
+    "commit": ('<path d="M-6-1l2.5-2.5l2.5 2.5l5-5l2.5 2.5l-7.5 7.5z"/>', "commit: the instant ends"),
     "record": ('<rect x="-4" y="-4" width="8" height="8"/>', "record a row"),
 }
 """The shape of each mark around its place, and its meaning."""

@@ -60,7 +60,8 @@ class Table(Recipe):
     @property
     def capabilities(self) -> Capabilities:
         """It announces its jumps, if it has any."""
-        return Capabilities(rollback=True, slopes=True, events=bool(self._jumps()))
+        jumps = bool(self._jumps())
+        return Capabilities(rollback=True, slopes=True, events=jumps, catches_up=jumps)
 
     def _jumps(self) -> list[int]:
         held = [port.discrete or self.interpolation == "hold" for port in self.outputs]
@@ -142,7 +143,7 @@ class Csv:
     outside: Outside
     folder: str
     inputs = ()
-    capabilities = Capabilities(rollback=True, slopes=True, events=True)
+    capabilities = Capabilities(rollback=True, slopes=True, events=True, catches_up=True)
 
     def __init__(
         self,
@@ -403,6 +404,8 @@ class _TableSource(_Source):
         """The rows at whose times a column jumps."""
         self.next = 0
         """Which of them is to come."""
+        self.event_grid = 0.0
+        """Above 0 where the level takes instants: then a jump at the end of a step is left to them."""
         self.end = -math.inf
         """Where the last step ended: there the values are those before a jump, until it is committed."""
 
@@ -412,7 +415,8 @@ class _TableSource(_Source):
 
     def step(self, t: float, h: float, u: Array) -> float:
         self._pass_jumps(t)  # those that nobody has committed
-        self.end = t + h
+        if self.event_grid > 0.0:
+            self.end = t + h
         return t + h
 
     def save(self) -> Any:
@@ -476,8 +480,9 @@ def _jump_rows(times: list[float], values: Array, constant: Sequence[bool]) -> l
     """Return the rows at whose times a column jumps: times that repeat, and held columns that change."""
     if len(times) < 2:
         return []
-    again = np.diff(times) == 0.0
+    instants = np.array(times)
+    again = instants[1:] == instants[:-1]
     held = np.array(constant, dtype=bool)
-    changed = np.diff(values, axis=0) != 0.0
+    changed = values[1:] != values[:-1]
     jumping = again & changed.any(axis=1) | (changed & held).any(axis=1)
     return [int(row) + 1 for row in np.flatnonzero(jumping)]

@@ -351,6 +351,7 @@ class Fmu(Recipe):
                 stops_early=self.has_state_events and self.early_return is not False,
                 resumes=self.has_state_events,
                 events=self.has_events and not self.is_isolated,
+                catches_up=self.has_events,
             )
         # FMI tells derivatives of reals that are outputs, not of what else is observed
         sloping = {self.outputs[place].name for place in self.port_layout.sloped_places}
@@ -367,6 +368,7 @@ class Fmu(Recipe):
             initial_inputs="once" if major == 1 else "settle",
             resumes=major == 3 and used.early_return,
             events=self.has_events and not self.is_isolated,
+            catches_up=self.has_events,
         )
 
     @property
