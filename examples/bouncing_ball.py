@@ -1,6 +1,6 @@
 """A ball that bounces on a table, and the table stands on a spring.
 
-Run it with `python examples/bouncing_ball.py [FOLDER]`: it prints when they meet, and draws ball_on_table.png.
+Run it with `python examples/bouncing_ball.py [FOLDER]`: it says when they meet, and draws ball_on_table.png.
 
 Neither of the two knows when they meet: a crossing of the gap between them is found by rollback. At that
 instant each looks at the other's speed before the impact, and both change their own: momentum is kept, and

@@ -1,6 +1,6 @@
 """A house whose thermostat switches at events: the very moment when the room is too cold, or warm enough.
 
-Run it with `python examples/thermostat.py`: it draws thermostat.png. A simulator written in Python in 30 lines.
+Run it with `python examples/thermostat.py`: it draws thermostat.png. The thermostat is a class of 30 lines.
 """
 
 import hocket as hk

@@ -88,7 +88,7 @@ def can_condense(level: Level, recorded: Iterable[RecordedTable]) -> bool:
 
 
 def _makes_one_step(level: Level) -> bool:
-    """Return whether a plan is one step of its only child, read after it, and nothing that is not repeated."""
+    """Return whether a plan is one step of its only child, which is read after it, and nothing else."""
     body = [each for each in flatten(level.plan.step) if not isinstance(each, (plan.Admit, plan.Record))]
     kinds = [type(each) for each in body]
     again = [type(each) for each in flatten(level.plan.output)]
