@@ -27,13 +27,13 @@ class Sampled final : public Simulator {
         }
     };
     struct Setup {
-        int number = 0;              // of the level
-        std::int64_t length = 1;     // ticks of a period
-        bool follows = false;        // outputs follow the inputs when a period begins
-        bool around = false;         // the level around has instants
-        int inputs = 0;              // of the level
-        std::vector<Handed> taken;   // per input of the simulator: which one of the level
-        std::vector<Handed> given;   // per output of the level: which one of the simulator
+        int number = 0;                             // of the level
+        std::int64_t length = 1;                    // ticks of a period
+        bool follows = false;                       // outputs follow the inputs when a period begins
+        bool around = false;                        // the level around has instants
+        int inputs = 0;                             // of the level
+        std::vector<Handed> taken;                  // per input of the simulator: which one of the level
+        std::vector<Handed> given;                  // per output of the level: which one of the simulator
         std::vector<double> offered, used, values;  // inputs of the level, of the simulator; its outputs
     };
     Sampled(std::unique_ptr<Simulator> inner, const Setup& setup);

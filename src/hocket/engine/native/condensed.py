@@ -108,6 +108,7 @@ def add_condensed(
 ) -> None:
     """Hand over a level that can be condensed."""
     simulator, memory = level.children[0], level.memory
+    assert isinstance(simulator, StateSpaceSimulator)
     built.add_sampled(
         model=matrices.linear_model(simulator, level, 0, lengths),
         z=simulator.z,
