@@ -455,6 +455,22 @@ class Level:
     def add_state_space(
         self, *, model: LinearModel, z: _Floats, last_h: float, micro: RowBuffer | None, ports: Sequence[int]
     ) -> None: ...
+    def add_sampled(
+        self,
+        *,
+        model: LinearModel,
+        z: _Floats,
+        last_h: float,
+        number: int,
+        length: int,
+        follows: bool,
+        around: bool,
+        taken: Sequence[tuple[int, float, float]],
+        given: Sequence[tuple[int, float, float]],
+        offered: _Floats,
+        used: _Floats,
+        values: _Floats,
+    ) -> None: ...
     def add_projected(
         self,
         *,

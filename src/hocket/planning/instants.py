@@ -226,8 +226,9 @@ def _late_notes(tree: PlanTree, stuck: str, rigid: str, found: bool) -> Iterator
         yield Note(text, NoteKind.LATE_EVENT, announcing[0])
     if finding and not found:
         why = f"`{rigid}` accepts steps of one length only" if rigid else f"`{stuck}` cannot roll back"
+        verb = "find" if len(finding) > 1 else "finds"
         text = (
-            f"events that {list_names(finding, 3)} {'finds' if len(finding) == 1 else 'find'} within a step "
-            f"act on others at the end of it, late by at most {step}: {why}"
+            f"events that {list_names(finding, 3)} {verb} within a step act on others at the end of it, late "
+            f"by at most {step}: {why}"
         )
         yield Note(text, NoteKind.EARLY_END, finding[0])

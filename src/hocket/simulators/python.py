@@ -206,7 +206,8 @@ class Python(Recipe):
     def unloaded(self, inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Python:
         """Return the same model with these ports, for those who look at it without loading its class."""
         bare = copy.copy(self)
-        bare.__dict__["_class_facts"] = _ClassFacts(None, inputs, outputs, Capabilities(), True)
+        events = any(port.event for port in (*inputs, *outputs))
+        bare.__dict__["_class_facts"] = _ClassFacts(None, inputs, outputs, Capabilities(events=events), True)
         return bare
 
     def without_period(self) -> Python:

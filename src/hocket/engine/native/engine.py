@@ -21,6 +21,7 @@ from hocket.engine.algebraic_loops import no_convergence, no_solution
 from hocket.engine.initialise import ended_simulator
 from hocket.engine.ledger import RunningAccount, stored_energies
 from hocket.engine.message_counter import hand_over, message_counts
+from hocket.engine.native.condensed import add_condensed, can_condense, keeps_step
 from hocket.engine.native.matrices import Matrices, add_projected, has_native_twin, linear_part, step_ticks
 from hocket.engine.native.program import (
     ACCELERATORS,
@@ -117,6 +118,8 @@ class NativeEngine:
     def __init__(self, root: Level, recorded: list[RecordedTable], threads: int | None = None):
         self.root = root
         self.levels: list[Level] = []
+        self.condensed: set[int] = set()
+        """The numbers of levels that have no program: there is nothing to report of them."""
         self.matrices = Matrices()
         self.recorded = recorded
         self.ended_by = ""
@@ -161,7 +164,11 @@ class NativeEngine:
         self.engine.add_last_rows()
 
     def _reports(self) -> Iterator[tuple[Level, _native.LevelReport]]:
-        return ((level, self.engine.report(number)) for number, level in enumerate(self.levels))
+        return (
+            (level, self.engine.report(number))
+            for number, level in enumerate(self.levels)
+            if number not in self.condensed
+        )
 
     def sweeps(self) -> dict[str, SweepCounts]:
         """Return how often the steps of each level were made again."""
@@ -200,7 +207,7 @@ class NativeEngine:
         """Return the stored energy of every simulator that tells it."""
         found: dict[str, float] = {}
         for number, level in enumerate(self.levels):
-            for child, simulator in enumerate(level.children):
+            for child, simulator in enumerate(level.children if number not in self.condensed else ()):
                 linear = linear_part(simulator, level.memory.degrees[child])
                 if linear is not None and linear.model.stored_energy is not None:
                     z = np.array(self.engine.state(number, child))
@@ -277,6 +284,11 @@ class NativeEngine:
             elif has_native_twin(simulator, degree):
                 balance = self.matrices.balanced_model(simulator, level, degree, lengths[child])
                 add_projected(built, simulator, balance)
+            elif isinstance(simulator, Level) and can_condense(simulator, self.recorded):
+                self.condensed.add(len(self.levels))
+                number, own = len(self.levels), step_ticks(simulator)[0]
+                add_condensed(built, simulator, number, self.matrices, own)
+                self.levels.append(simulator)
             elif isinstance(simulator, Level):
                 inner = self._build_level(simulator)
                 built.add_level(level=inner, rows=rows, inputs=inputs, outputs=outputs)
@@ -313,12 +325,13 @@ class NativeEngine:
         first_output = wiring.first_outputs
         # outputs that are read one by one need not be of one age: each keeps its own
         single = {level.number[each.sim] for each in _single_reads(level)}
+        even = keeps_step(level)
         sampled = {(child, port) for child in single for port in range(len(memory.rings[child]))}
         for child, drives in enumerate(wiring.drives):
             for index, drive in enumerate(drives):
                 if drive is None:
                     continue
-                kind, samples, alpha = _extrapolator_code(drive)
+                kind, samples, alpha = _extrapolator_code(drive, even)
                 if drive.child != OWN and (level.adaptive or kind is not InputKind.hold):
                     sampled.add((drive.child, drive.port))
                 kept = memory.filters.get((child, index)) if kind is InputKind.nepce else None
@@ -507,12 +520,15 @@ def _account(side: RunningAccount, first_output: list[int], since: int) -> _nati
     )
 
 
-def _extrapolator_code(drive: Drive) -> tuple[InputKind, int, float]:
-    """Return how the native engine knows an extrapolator: kind, samples, alpha."""
+def _extrapolator_code(drive: Drive, even: bool) -> tuple[InputKind, int, float]:
+    """Return how the native engine knows an extrapolator: kind, samples, alpha.
+
+    `even`: nothing is fed that is ahead, so that a latched input is a held one.
+    """
     chosen = drive.extrapolation
     if drive.child == OWN:
         return (InputKind.passed if chosen is None else InputKind.passed_hold), 1, 0.0
-    if chosen is None or chosen == Polynomial(0):
+    if chosen is None or chosen == Polynomial(0) or (even and isinstance(chosen, Latch)):
         return InputKind.hold, 1, 0.0
     alpha = chosen.alpha if isinstance(chosen, (Nepce, BalanceCorrection)) else 0.0
     return EXTRAPOLATORS[type(chosen)], chosen.samples, alpha
