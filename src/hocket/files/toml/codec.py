@@ -422,12 +422,13 @@ def _build_experiment(
     run: Mapping[str, Any] | None = None,
     tune: Tuning = Tuning(),  # noqa: B008 - it is frozen
     uncertain: Mapping[str, Any] = MappingProxyType({}),
+    valid: Mapping[str, Any] = MappingProxyType({}),
     original: str = "",
     **level: Any,
 ) -> Experiment:
     """A co-simulation, to be run by hocket run."""
-    kept: dict[str, Any] = {"name": name, "tune": tune, "uncertain": uncertain, "original": original}
-    return Experiment(_build_level(**level), **kept, **(run or {}))
+    kept: dict[str, Any] = {"name": name, "tune": tune, "uncertain": uncertain, "valid": valid}
+    return Experiment(_build_level(**level), original=original, **kept, **(run or {}))
 
 
 def _composite_getter(entry: Field) -> Callable[[Experiment], Any]:
@@ -466,6 +467,12 @@ FILE: TableKind = TableKind(
             "uncertain",
             _named_tables("UNCERTAIN"),
             'what hocket study varies, by path: "spring.k" = "normal(20, 2)"',
+            default={},
+        ),
+        Field(
+            "valid",
+            _named_tables("VALID"),
+            'where recorded ports may be believed, by path: "pipe.p" = "0 < p < 10 bar"',
             default={},
         ),
         Field("original", TEXT, "of a compiled scenario: the text it was made from", default=""),
