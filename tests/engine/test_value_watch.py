@@ -91,7 +91,7 @@ def test_the_limits_of_an_fmu_are_ranges(tmp_path: Path) -> None:
 
 def test_files_and_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    hk.write(hk.Experiment(oscillator(0.0), stop=2, valid={"m.x": "> -50 cm"}), tmp_path / "m.toml")
+    hk.write(hk.Experiment(oscillator(0.02), stop=2, valid={"m.x": "> -50 cm"}), tmp_path / "m.toml")
     assert '"m.x" = ">= -50 cm"' in (tmp_path / "m.toml").read_text()
     assert "outside >= -50 cm" in good("run", "m.toml")
     assert invoked("run", "m.toml", "--strict").exit_code == 1
