@@ -54,7 +54,6 @@ from hocket.model.bonds import Bond
 from hocket.model.code_loading import is_code_refused
 from hocket.model.composite import AT_MOST, Composite, OnZeno, Orchestrator, StartMode
 from hocket.model.constraints import Constraint
-from hocket.model.crossings import Crossing
 from hocket.model.experiment import Experiment, Tuning
 from hocket.model.hosts import Hosts
 from hocket.model.ports import Port
