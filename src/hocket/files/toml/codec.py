@@ -16,7 +16,7 @@ from fractions import Fraction
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from hocket.errors import ScenarioError
 from hocket.files.toml.forms import (
@@ -59,6 +59,9 @@ from hocket.model.hosts import Hosts
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, CheckableModel, Extrapolator, Model, Simulator, provides
 from hocket.model.scenario import Connection, Insertion, Scenario
+
+if TYPE_CHECKING:
+    from hocket.model.crossings import Crossing
 
 
 class _UnreadModel:
