@@ -34,12 +34,14 @@ def composite(folder, source, version=2):
 def test_they_drive_inputs_of_their_types_and_are_held(tmp_path, kind, version, engine):
     source = table() if kind == "table" else csv(tmp_path)
     run = hk.run(composite(tmp_path, source, version), 2, engine=engine)
-    np.testing.assert_array_equal(run["s.n"].values, [1, 1, 2, 2, -3])
-    np.testing.assert_array_equal(run["s.x"].values, [0.0, 0.5, 1.0, 2.0, 3.0])
-    # after a step: n + 1, on != true, max(level, 2), of what the source says at its end (Gauss-Seidel)
-    np.testing.assert_array_equal(run["f.y_int"].values[1:], [2, 3, 3, -2])
-    np.testing.assert_array_equal(run["f.y_bool"].values[1:], [1, 0, 0, 1])
-    np.testing.assert_array_equal(run["f.y_enum"].values[1:], [2, 3, 3, 2])
+    # at 1 s and at 2 s a row before the jump and one after it
+    np.testing.assert_array_equal(run["s.n"].t, [0, 0.5, 1, 1, 1.5, 2, 2])
+    np.testing.assert_array_equal(run["s.n"].values, [1, 1, 1, 2, 2, 2, -3])
+    np.testing.assert_array_equal(run["s.x"].values, [0.0, 0.5, 1.0, 1.0, 2.0, 3.0, 3.0])
+    # after a step: n + 1, on != true, max(level, 2), of what holds in it: a jump at its end is not seen yet
+    np.testing.assert_array_equal(run["f.y_int"].values[1:], [2, 2, 2, 3, 3, 3])
+    np.testing.assert_array_equal(run["f.y_bool"].values[1:], [1, 1, 1, 0, 0, 0])
+    np.testing.assert_array_equal(run["f.y_enum"].values[1:], [2, 2, 2, 3, 3, 3])
 
 
 @pytest.mark.parametrize("kind", ["table", "csv"])

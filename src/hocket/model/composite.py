@@ -16,7 +16,7 @@ from hocket.model import registry
 from hocket.model.arguments import choice_faults, expect, expect_flags, is_one_of, is_whole, set_fields
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.ports import Port
-from hocket.model.protocols import Capabilities, Extrapolator, Simulator, is_extrapolator
+from hocket.model.protocols import Capabilities, Extrapolator, Model, Simulator, is_extrapolator, period_of
 from hocket.model.scenario import Scenario
 
 StartMode: TypeAlias = Literal["window", "cold"]
@@ -239,6 +239,17 @@ def as_level(model: object) -> Composite | None:
 def is_sampled(model: object) -> bool:
     """Return whether a model is a sampled level."""
     return isinstance(model, Composite) and model.sampled
+
+
+def accepts_any_step(model: Model) -> bool:
+    """Return whether a simulator accepts steps of any length, or waits through them as a sampled one does.
+
+    Levels do if all inside do, and if their steps may end at events.
+    """
+    level = as_level(model)
+    if level is None:
+        return model.capabilities.variable_step or period_of(model) is not None
+    return level.sampled or all(map(accepts_any_step, level.scenario.models.values()))
 
 
 def levels(level: Composite, prefix: str = "", sampled: bool = True) -> Iterator[tuple[str, Composite]]:

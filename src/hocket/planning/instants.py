@@ -65,8 +65,21 @@ def _add_instants(tree: PlanTree, found_outside: bool) -> None:
         notes=(*tree.plan.notes, *_late_notes(tree, stuck, rigid, found or found_outside)),
     )
     for inner in tree.inner.values():
-        if not inner.composite.sampled:
+        if inner.composite.sampled:
+            _let_steps_end_early(inner)
+        else:
             _add_instants(inner, (found or found_outside) and ends_around(inner, tree))
+
+
+def _let_steps_end_early(tree: PlanTree) -> None:
+    """Let the steps of a sampled level be made in parts: what happens in it is seen outside at its samples."""
+    if not any(model.capabilities.stops_early for model in _leaf_models(tree)):
+        return
+    stuck, rigid = _unable_to_roll_back(tree), _rigid(tree)
+    if not stuck and not rigid:
+        tree.plan = replace(tree.plan, step=(Try(tree.plan.step, found=True, announced=False),))
+    else:
+        tree.plan = replace(tree.plan, notes=(*tree.plan.notes, *_late_notes(tree, stuck, rigid, found=False)))
 
 
 def ends_around(inner: PlanTree, around: PlanTree) -> bool:
@@ -81,6 +94,8 @@ def _insert(step: Body, instant: Instant, found: bool, announced: bool) -> Body:
     """Return the step of a level with its instants at the end, made in parts where events are on the way."""
     if len(step) == 1 and isinstance(step[0], Adapt):
         return (replace(step[0], body=_insert(step[0].body, instant, found, announced)),)
+    if len(step) == 1 and isinstance(step[0], Try):  # written by hand
+        return (replace(step[0], body=(*step[0].body, instant), announced=announced),)
     whole = (*step, instant)
     return (Try(whole, found, announced),) if found or announced else whole
 

@@ -476,8 +476,9 @@ def _jump_rows(times: list[float], values: Array, constant: Sequence[bool]) -> l
     """Return the rows at whose times a column jumps: times that repeat, and held columns that change."""
     if len(times) < 2:
         return []
-    again = np.diff(times) == 0.0
+    instants = np.array(times)
+    again = instants[1:] == instants[:-1]
     held = np.array(constant, dtype=bool)
-    changed = np.diff(values, axis=0) != 0.0
+    changed = values[1:] != values[:-1]
     jumping = again & changed.any(axis=1) | (changed & held).any(axis=1)
     return [int(row) + 1 for row in np.flatnonzero(jumping)]
