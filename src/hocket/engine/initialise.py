@@ -317,8 +317,9 @@ class _ConsistentStart:
                 with blame(self.wiring.names[leaf], "start", self.t):
                     simulator.ready()
             waiting = []
+        changing = ", ".join(f"`{name}`" for name in unsettled[:4])
         raise ConvergenceError(
-            f"the start does not settle: {', '.join(f'`{name}`' for name in unsettled[:4])} goes on changing",
+            f"the initialisation does not converge: {changing} keeps changing",
             where=f"initialisation at t = {self.t!r} s",
             hint="these outputs have direct feedthrough that the FMU does not declare: declare it there",
         )

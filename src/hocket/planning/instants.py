@@ -72,14 +72,16 @@ def _add_instants(tree: PlanTree, found_outside: bool) -> None:
 
 
 def _let_steps_end_early(tree: PlanTree) -> None:
-    """Let the steps of a sampled level be made in parts: what happens in it is seen outside at its samples."""
+    """Let the steps of a sampled level be made in parts: events in it are seen outside at its samples."""
     if not any(model.capabilities.stops_early for model in _leaf_models(tree)):
         return
     stuck, rigid = _unable_to_roll_back(tree), _rigid(tree)
     if not stuck and not rigid:
         tree.plan = replace(tree.plan, step=(Try(tree.plan.step, found=True, announced=False),))
     else:
-        tree.plan = replace(tree.plan, notes=(*tree.plan.notes, *_late_notes(tree, stuck, rigid, found=False)))
+        tree.plan = replace(
+            tree.plan, notes=(*tree.plan.notes, *_late_notes(tree, stuck, rigid, found=False))
+        )
 
 
 def ends_around(inner: PlanTree, around: PlanTree) -> bool:

@@ -448,7 +448,7 @@ def _event_signal(level: Level, child: int, port: int, is_input: bool) -> int:
 
 
 def _hand_over_instants(level: Level, built: _native.Level) -> None:
-    """Tell compiled code what happens at instants: who takes part, and what drives whom."""
+    """Tell compiled code what happens at instants: which children take part, and which drive which."""
     state, wiring = level.instants, level.wiring
     first = wiring.first_outputs
 
