@@ -404,7 +404,9 @@ def environment(copied: Path, **more: str) -> dict[str, str]:
     """Return the environment in which a copy of the tree is tried."""
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(str(copied / each) for each in (START, "src", "tests", "tools")),
+        "PYTHONPATH": os.pathsep.join(
+            [*(str(copied / each) for each in (START, "src", "tests")), str(Path(__file__).parent)]
+        ),
         "PYTHONUNBUFFERED": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "HOCKET_NO_BROWSER": "1",
@@ -461,6 +463,8 @@ class Server:
         """End the process."""
         self._requests.close()
         self.process.wait()
+        self._answers.close()
+        self._said.close()
 
 
 class Traces:

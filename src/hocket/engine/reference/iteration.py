@@ -158,9 +158,9 @@ def no_agreement(
         )
     shown = ", ".join(f"{each:.2g}" for each in residuals[-6:])
     grows = not residuals[-1] < max(GROWING, 0.5 * residuals[0])
-    outcome = "diverges" if grows else "did not converge"
+    outcome = "does not contract" if grows else "did not converge"
     return ConvergenceError(
-        f"the iteration of {listed} {outcome}: {len(residuals) + 1} iterations",
+        f"the iteration of {listed} {outcome} in {len(residuals) + 1} iterations",
         where=f"{where}step from t = {t!r} s; the last residuals: {shown}",
         expected=f"a residual of {until:g}",
         hint=_acceleration_advice(led) + ("a shorter step" if grows else "more iterations"),
