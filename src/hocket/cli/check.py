@@ -182,7 +182,7 @@ def check(
         hocket check runs/car-001 --plot wrong.png
     """
     if runs.is_run(files):
-        others = {"--stop": stop, **changes.typed(), "--vary": vary, "--robust": robust}
+        others = {"--stop": stop, **changes.typed_options(), "--vary": vary, "--robust": robust}
         runs.check_run(files[0], quick, again, plot, as_json, everything, others)
         return
     runs.refuse_run_options(files, {"--quick": quick, "--again": again})

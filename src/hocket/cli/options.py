@@ -119,7 +119,7 @@ class Changes:
     assign: Set = None
     build: Build = False
 
-    def typed(self) -> dict[str, object]:
+    def typed_options(self) -> dict[str, object]:
         """Return what was typed, by option."""
         named = {f"--{each.name}": getattr(self, each.name) for each in fields(self)}
         named["--set"] = named.pop("--assign")

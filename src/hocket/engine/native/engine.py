@@ -226,9 +226,9 @@ class NativeEngine:
     def rows(self, index: int) -> Array:
         """Return the final rows that wait for a recorded table, and forget them."""
         first = self.recorded[index].rows
-        waiting = first.taken() if first.count else None
+        waiting = first.take() if first.count else None
         if index not in self.native_rows:
-            return first.taken() if waiting is None else waiting
+            return first.take() if waiting is None else waiting
         block = self.native_rows[index].take()
         return block if waiting is None else np.concatenate([waiting, block])
 
