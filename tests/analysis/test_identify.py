@@ -11,6 +11,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import hocket as hk
+from hocket.analysis.identification import HankelSpectrum
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.linearisation import linearise
 from hocket.errors import SimulatorError
@@ -357,3 +358,13 @@ def test_one_that_fails_when_tried_is_refused_with_its_words():
 
     (leaf,) = linearise(alone(hk.Python(Failing))).leaves
     assert leaf.refused == "it failed when it was tried: ValueError: the valve is stuck"
+
+
+def test_orders_are_tried_where_singular_values_fall_by_more_than_half():
+    """Of 8, 5, 2, 1, 0.9, 0.4 these do after the second, the fifth; what is below the noise is no state."""
+    none = np.zeros((0, 0))
+    values = np.array([8.0, 5.0, 2.0, 1.0, 0.9, 0.4, 1e-9])
+    spectrum = HankelSpectrum(none, values, none, none, none, none)
+    assert spectrum.orders(1e-6) == [2, 5, 6]
+    assert spectrum.orders(0.2) == [2, 3]  # noise of 1.6
+    assert HankelSpectrum(none, 0.0 * values, none, none, none, none).orders(0.0) == [0]
