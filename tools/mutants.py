@@ -530,10 +530,12 @@ def verdict(copied: Path, tests: list[str]) -> tuple[str, str]:
     return "killed", failed[0].split(" - ")[0] if failed else said.strip()[-200:]
 
 
-def try_in(server: Server, mutant: Mutant, tree: Tree, traces: Traces) -> tuple[str, str, int, float]:
+def try_in(
+    server: Server, mutant: Mutant, tree: Tree, traces: Traces, effort: float = EFFORT
+) -> tuple[str, str, int, float]:
     """Return the verdict on a mutant, the test that spoke, how many were asked and their CPU time."""
     beside = tree.tests_of(mutant.module)
-    count, left = 0, EFFORT
+    count, left = 0, effort
     for ranks in RANKS:
         known = {each: traces.of(each, server) for each, rank in beside.items() if rank in ranks}
         while True:
@@ -550,9 +552,9 @@ def try_in(server: Server, mutant: Mutant, tree: Tree, traces: Traces) -> tuple[
             count += len(tests)
             left -= sum(tests.values())
             if said != "survived":
-                return said, by, count, EFFORT - left
+                return said, by, count, effort - left
             break
-    return "survived", "", count, EFFORT - left
+    return "survived", "", count, effort - left
 
 
 def _ask(server: Server, mutant: Mutant, tree: Tree, tests: dict[str, float]) -> tuple[str, str]:
@@ -616,6 +618,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3600.0, help="begin no other one after so long")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--effort", type=float, default=EFFORT, help="CPU seconds of tests for each mutant")
     parser.add_argument("--only", default="*", help="modules that match, such as '*/engine/*'")
     parser.add_argument("--results", type=Path, default=Path("mutants.jsonl"), help="goes on from there")
     parser.add_argument("--again", action="store_true", help="try survivors of calls before once more")
@@ -652,7 +655,7 @@ def main() -> int:
             server = servers.get()
             try:
                 begin, before = time.monotonic(), _cpu_seconds(server)
-                said, by, count, effort = try_in(server, mutant, tree, traces)
+                said, by, count, effort = try_in(server, mutant, tree, traces, asked.effort)
                 facts = {
                     "key": mutant.key,
                     **asdict(mutant),

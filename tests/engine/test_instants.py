@@ -111,6 +111,16 @@ def test_a_jump_into_a_lag_alone_is_exact(algorithm: str, how: str, engine: str,
     assert not rows(run, "lag.y")[1][before].any(), "nothing acts before its instant"
 
 
+def test_events_have_two_rows_also_where_rows_are_rare(tmp_path: Any) -> None:
+    scenario = hk.Scenario({"src": jumping_source(), "lag": lag(3.0, 3.0, 0.0)}, {"lag.u": "src.y"})
+    run = both(hk.Composite(scenario, "1/10 s"), tmp_path, stop=1, every="1/2 s")
+    t, y = rows(run, "src.y")
+    assert list(t) == [0.0, JUMP, JUMP, 0.5, 1.0]
+    assert list(y) == [0.0, 0.0, 1.0, 1.0, 1.0]
+    expected = [0.0, 0.0, 0.0, *(1.0 - np.exp(-3.0 * (end - JUMP)) for end in (0.5, 1.0))]
+    assert rows(run, "lag.y")[1] == pytest.approx(expected, abs=1e-12)
+
+
 def rows(run: Any, port: str) -> tuple[np.ndarray, np.ndarray]:
     """Return times and values."""
     return np.asarray(run[port].t), np.asarray(run[port].values)
