@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import gc
+import importlib
 import inspect
 import json
 import os
@@ -108,6 +109,7 @@ class Server:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Answer requests until there is none."""
         items = {item.nodeid: item for item in session.items}
+        _import_all()
         functions: defaultdict[str, list[FunctionType]] = defaultdict(list)
         for each in gc.get_objects():
             if isinstance(each, FunctionType):
@@ -262,6 +264,15 @@ class Server:
                         if name in tests:
                             tests[name]["lines"].setdefault(module, []).append(line)
         say({"tests": tests, "left": len(items) - len(tests), "seconds": round(spent, 1)})
+
+
+def _import_all() -> None:
+    """Import every module that may be changed: some are imported by a run only, and by every child again."""
+    source = Path.cwd() / "src"
+    for path in sorted(source.rglob("*.py")):
+        if is_changed(str(path.relative_to(Path.cwd()))):
+            name = ".".join(path.relative_to(source).with_suffix("").parts)
+            importlib.import_module(name.removesuffix(".__init__"))
 
 
 def _cpu_time(process: int) -> float:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import hocket as hk
 from fmus.build import build
+from hocket.analysis import linearisation
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.linearisation import LinearisationPoint, linearise
 from hocket.errors import ScenarioError
@@ -334,3 +336,48 @@ def test_points_and_times_that_do_not_fit_are_refused(at, message):
     lag = hk.StateSpace(A=[[-1.0]], B=[[1.0]], C=[[1.0]], inputs=["u = 0"], outputs=["y"])
     with pytest.raises(ScenarioError, match=message):
         linearise(hk.Composite(hk.Scenario({"pendulum": pendulum(), "lag": lag}), 0.1), at)
+
+
+def test_what_stands_still_says_since_when():
+    """A black box without inputs that is not linear: after three steps of a tenth it is looked at."""
+
+    class Chirp:
+        outputs = ("y",)
+
+        def start(self, t):
+            self.t = t
+
+        def output(self, t):
+            return [math.sin(30.0 * t * t)]
+
+        def step(self, t, h, u):
+            self.t = t + h
+
+    composite = hk.Composite(hk.Scenario({"chirp": hk.Python(Chirp)}), "0.1 s")
+    (leaf,) = linearise(composite, "0.3 s", still=True, start="2 s").leaves
+    assert leaf.notes[0].startswith("as it is at 2.3 s: ")
+
+
+def test_a_constant_output_does_not_answer_to_inputs(monkeypatch):
+    """Of an FMU whose output has no slopes: 5 with and without a push is silent, 5 and 5.1 is not."""
+    ports = [hk.Port("u"), hk.Port("v")]
+    model = SimpleNamespace(inputs=ports, outputs=ports[:1], capabilities=hk.Capabilities())
+    place = SimpleNamespace(started=False, u=np.zeros(2))
+
+    class Bench:
+        answer = 0.0
+
+        def __init__(self, place):
+            self.still = np.zeros((1, 2))
+
+        def run(self, pushes):
+            return np.array([[5.0 + self.answer * float(push.sum())] for push in pushes])
+
+        def restore_simulator(self):
+            pass
+
+    monkeypatch.setattr(linearisation, "BlackBoxBench", Bench)
+    assert not linearisation._silent_outputs_move(model, place, np.zeros((1, 2)))
+    assert not linearisation._silent_outputs_move(model, place, np.ones((1, 2)))  # not silent: slopes tell
+    Bench.answer = 1.0
+    assert linearisation._silent_outputs_move(model, place, np.zeros((1, 2)))

@@ -94,6 +94,14 @@ def test_a_jump_between_steps_keeps_the_order(algorithm: str, where: str, how: s
     assert errors[-1] < (2e-2 if how == "hold" else 1e-3)
 
 
+@pytest.mark.parametrize("how", ["hold", "linear", "quadratic"])
+@pytest.mark.parametrize("where", SYSTEMS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_jump_between_steps_has_the_same_bits_on_both_engines(algorithm, where, how, tmp_path) -> None:
+    build, _ = SYSTEMS[where]
+    both(build("1/20 s", ALGORITHMS[algorithm], how), tmp_path, stop=0.4)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("how", ["hold", "linear"])
 @pytest.mark.parametrize("algorithm", [*ALGORITHMS, "adaptive"])
@@ -408,3 +416,34 @@ def test_events_beside_fixed_steps_are_late_and_noted(tmp_path: Any) -> None:
         "late by at most 0.1 s: `fixed` accepts steps of one length only" in note
         for note in run.info["notes"]
     )
+
+
+# what jumps because something else does
+
+
+def following(**gains: float) -> hk.Scenario:
+    """Return the source, two gains in a loop, a.y = u + 0.5 b.y and b.y = `b` a.y, and a lag behind them."""
+    a = hk.StateSpace([[-1.0]], [[0.0, 0.0]], [[0.0]], D=[[1.0, 0.5]], inputs=["u", "b"], outputs=["y"])
+    b = hk.StateSpace([[-1.0]], [[0.0]], [[0.0]], D=[[gains["b"]]], inputs=["a"], outputs=["y"])
+    wires = {"a.u": "src.y", "a.b": "b.y", "b.a": "a.y", "lag.u": "a.y"}
+    models = {"src": jumping_source(), "a": a, "b": b, "lag": lag(3.0, 3.0, 0.0)}
+    if not gains["b"]:
+        del wires["b.a"], wires["a.b"], models["b"]
+        models["a"] = hk.StateSpace([[-1.0]], [[0.0]], [[0.0]], D=[[1.0]], inputs=["u"], outputs=["y"])
+    return hk.Scenario(models, wires)
+
+
+@pytest.mark.parametrize("how", ["hold", "linear", "quadratic"])
+@pytest.mark.parametrize(("b", "gain"), [(0.0, 1.0), (0.5, 4.0 / 3.0)], ids=["alone", "in a loop"])
+@pytest.mark.parametrize("algorithm", ["jacobi", "gauss-seidel"])
+def test_what_follows_a_jump_jumps_and_forgets_too(
+    algorithm: str, b: float, gain: float, how: str, tmp_path: Any
+) -> None:
+    """A gain has no events of its own; a line through its value before the jump would be wrong by 0.1."""
+    scenario = following(b=b)
+    order = [name for name in ("src", "a", "b", "lag") if name in scenario.models]
+    composite = hk.Composite(scenario, "1/10 s", ALGORITHMS[algorithm](*order), extrapolation=how)
+    run = both(composite, tmp_path, stop=1)
+    assert run.final("lag.y") == pytest.approx(gain * (1.0 - np.exp(-3.0 * (1.0 - JUMP))), abs=1e-12)
+    t, y = rows(run, "a.y")
+    assert list(y[t == JUMP]) == pytest.approx([0.0, gain], abs=1e-12)

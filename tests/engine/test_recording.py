@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hocket.engine.recording import ArrowRecorder, Samples, SampleTable
+from hocket.engine.reference.rollback import settle_level_rows
+from hocket.engine.rows import Rows
 from hocket.errors import HocketError, InternalError
 from hocket.model.protocols import Array
 
@@ -291,3 +294,32 @@ def test_a_folder_that_cannot_be_made_is_said_clearly(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(HocketError, match="cannot write `samples`"):
         ArrowRecorder(tmp_path / "file").open([OUTER])
+
+
+@pytest.mark.parametrize(
+    ("under_way", "inside", "instants", "output", "final"),
+    [
+        (True, False, True, (), 2),  # an event may show the same time again
+        (True, False, False, (), 3),
+        (True, True, False, ("read",), 3),  # replaced are rows at the end of a step only
+        (False, True, True, (), 2),
+        (False, True, False, ("read",), 2),
+        (False, True, False, (), 3),
+        (False, False, True, ("read",), 3),
+    ],
+)
+def test_a_row_that_may_be_replaced_is_not_final(under_way, inside, instants, output, final):
+    rows = Rows([])
+    for t in range(3):
+        rows.waiting.append([float(t)])
+    level = SimpleNamespace(
+        rows=rows,
+        kept={},
+        micro_rows={},
+        under_way=under_way,
+        instants=SimpleNamespace(instruction="instant" if instants else None),
+        plan=SimpleNamespace(output=output),
+    )
+    assert settle_level_rows(level, None, inside) == {}
+    assert rows.take().ravel().tolist() == [0.0, 1.0, 2.0][:final]
+    assert rows.count == 3 - final

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from numbers import Real
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -25,6 +26,7 @@ from hocket.model.extrapolators import interpolate_samples, shift_origin, value_
 from hocket.model.protocols import (
     Array,
     EndingSimulator,
+    EventSimulator,
     InitialisationSimulator,
     RunEndSimulator,
     Sample,
@@ -63,9 +65,15 @@ def window_curves(
 
     An output whose next sample is not where its curve leads (a jump, a motion too fast for these steps)
     keeps a curve of degree 0: it has no past worth telling. So have all if the sweeps do not settle.
-    `frozen` leaves do not move: they are sampled, at steps of their own.
+    `frozen` leaves do not move: they are sampled, at steps of their own. Nor do those that announce an event
+    within the window: others would take the polynomial through its jump for their past, and act before it.
     """
     names = leaves.wiring.names
+    end = t + (degree + 1) * delta
+    frozen = [
+        still or _is_due(simulator, name, t, end)
+        for still, simulator, name in zip(frozen, simulators, names, strict=True)
+    ]
     saving: Any = simulators
     saved = []
     for leaf, name in zip(saving, names, strict=True):
@@ -132,6 +140,15 @@ def window_curves(
         ]
         for ours, each in zip(curves, samples, strict=True)
     ]
+
+
+def _is_due(simulator: Simulator, name: str, t: float, end: float) -> bool:
+    """Return whether a simulator announces an event until `end`."""
+    if not provides(simulator, EventSimulator):
+        return False
+    with blame(name, "due", t):
+        due = simulator.due()
+    return isinstance(due, Real) and due <= end  # what is not a time is refused where it is used
 
 
 def _fit_curve(column: Array, delta: float) -> list[Any]:
