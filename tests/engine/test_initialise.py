@@ -8,7 +8,7 @@ from hocket.engine.initialise import initialise
 from hocket.engine.opening import open_level
 from hocket.planning.clocks import clock_of
 from hocket.planning.planner import plan_tree
-from systems import LAG, lag
+from systems import ENGINES, LAG, lag
 
 
 class Counted:
@@ -154,3 +154,20 @@ def test_only_what_is_initialised_once_is_noted_as_such():
     models = {"a": lag(1.0, 2.0, 1.0), "b": lag(3.0, 1.5, -1.0)}
     run = hk.run(hk.Composite(hk.Scenario(models, {"a.u": "b.y", "b.u": "a.y"}), "0.1 s"), stop=0.1)
     assert not [note for note in run.info["notes"] if "initialised" in note]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("how", ["linear", "quadratic", "cubic"])
+@pytest.mark.parametrize("through", [0, 1, 2])
+def test_nothing_moves_before_a_jump_that_the_window_sees(through, how, engine):
+    """The source jumps at the end of the first step, unannounced: lags behind gains stay where they are."""
+    models = {"src": hk.Function(lambda t: 1.0 if t >= 0.1 else 0.0, outputs=["y"])}
+    wires, before = {}, "src.y"
+    for name in [f"gain{k}" for k in range(through)]:
+        models[name] = hk.StateSpace(D=[[1.0]], inputs=["u"], outputs=["y"])
+        wires[f"{name}.u"], before = before, f"{name}.y"
+    models["lag"], wires["lag.u"] = lag(3.0, 3.0, 0.0), before
+    composite = hk.Composite(hk.Scenario(models, wires), "0.1 s", extrapolation=how)
+    run = hk.run(composite, stop=0.2, engine=engine)
+    assert run["lag.y"].values[:2].tolist() == [0.0, 0.0]
+    assert run["lag.y"].values[2] > 0.25

@@ -57,6 +57,7 @@ def window_curves(
     y0: list[Array],
     starts: tuple[float, ...],
     traffic: Post | None = None,
+    held: frozenset[tuple[int, int]] = frozenset(),
 ) -> Curves:
     """Return polynomials of this degree through `degree` steps of delta, around the start.
 
@@ -64,7 +65,9 @@ def window_curves(
     react to others come after them and see what they have found, so that each sweep gains an order.
 
     An output whose next sample is not where its curve leads (a jump, a motion too fast for these steps)
-    keeps a curve of degree 0: it has no past worth telling. So have all if the sweeps do not settle.
+    keeps a curve of degree 0: it has no past worth telling. So have all if the sweeps do not settle. What it
+    drives is looked at anew, with that output `held` (leaf and output): under the polynomial through a jump
+    it would move before the jump. Between hosts that would cost messages, and is left out.
     `frozen` leaves do not move: they are sampled, at steps of their own. Nor do those that announce an event
     within the window: others would take the polynomial through its jump for their past, and act before it.
     """
@@ -111,7 +114,10 @@ def window_curves(
                 if traffic:
                     traffic.step(leaf)
                     traffic.read(leaf)
-                fresh[leaf] = [_fit_curve(column[: degree + 1], delta) for column in samples[leaf].T]
+                fresh[leaf] = [
+                    _fit_curve(column[: 1 if (leaf, port) in held else degree + 1], delta)
+                    for port, column in enumerate(samples[leaf].T)
+                ]
             change = max(
                 _curve_change(new, old, degree * delta)
                 for ours, theirs in zip(fresh, curves, strict=True)
@@ -133,13 +139,28 @@ def window_curves(
     finally:
         for leaf in range(len(names)):
             restore(leaf)
+    doubtful = _doubtful_outputs(curves, samples, delta) - held
+    driving = {(drive.child, drive.port) for drives in leaves.wiring.drives for drive in drives if drive}
+    if doubtful & driving and not traffic:
+        held |= doubtful
+        return window_curves(leaves, simulators, frozen, t, delta, degree, y0, starts, held=held)
     return [
         [
-            curve if _predicts_last(curve, column, delta) else [column[0]]
-            for curve, column in zip(ours, each.T, strict=True)
+            [column[0]] if (leaf, port) in doubtful else curve
+            for port, (curve, column) in enumerate(zip(ours, each.T, strict=True))
         ]
-        for ours, each in zip(curves, samples, strict=True)
+        for leaf, (ours, each) in enumerate(zip(curves, samples, strict=True))
     ]
+
+
+def _doubtful_outputs(curves: Curves, samples: list[Array], delta: float) -> set[tuple[int, int]]:
+    """Return the outputs whose next sample is not where the curve leads: leaf and output."""
+    return {
+        (leaf, port)
+        for leaf, (ours, each) in enumerate(zip(curves, samples, strict=True))
+        for port, (curve, column) in enumerate(zip(ours, each.T, strict=True))
+        if not _predicts_last(curve, column, delta)
+    }
 
 
 def _is_due(simulator: Simulator, name: str, t: float, end: float) -> bool:
