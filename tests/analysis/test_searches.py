@@ -5,7 +5,7 @@ import math
 import pytest
 
 from hocket.analysis.disturbance_transfer import find_minimum
-from hocket.analysis.stability_intervals import find_crossing
+from hocket.analysis.stability_intervals import _midpoints_to_refine, find_crossing
 
 
 def counted(f):
@@ -65,3 +65,11 @@ def test_a_straight_line_is_followed_to_its_crossing():
     g = counted(lambda x: 3.0 * x - 1.0)
     assert find_crossing(g, 0.0, 1.0, 1e-6) == pytest.approx(1.0 / 3.0, abs=1e-6)
     assert g.calls <= 4
+
+
+def test_parts_are_refined_where_the_slopes_beside_them_could_reach_one():
+    """Where |a| + |b| is below twice the steepest slope around times the width: 0.7 and 0.2 below 1."""
+    known = {0.0: -0.6, 0.25: -0.1, 0.5: -0.1, 0.75: -0.1, 1.0: -0.1}  # rho - 1; slopes of 2, 0, 0, 0
+    assert _midpoints_to_refine(known) == [0.125, 0.375]
+    assert _midpoints_to_refine({**known, 0.25: 0.1}) == [0.625]  # parts in which one is crossed are not
+    assert _midpoints_to_refine({0.0: -0.6, 0.25: -0.4}) == []  # 1.0 is not below 0.4
