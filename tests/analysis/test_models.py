@@ -381,3 +381,10 @@ def test_a_constant_output_does_not_answer_to_inputs(monkeypatch):
     assert not linearisation._silent_outputs_move(model, place, np.ones((1, 2)))  # not silent: slopes tell
     Bench.answer = 1.0
     assert linearisation._silent_outputs_move(model, place, np.zeros((1, 2)))
+    # where slopes tell, where there is nothing to push, and where it could not go back, nothing is tried
+    assert not linearisation._silent_outputs_move(model, place, np.ones((1, 2)))
+    place.started = True
+    assert not model.capabilities.rollback
+    assert not linearisation._silent_outputs_move(model, place, np.zeros((1, 2)))
+    place.started, model.inputs = False, []
+    assert not linearisation._silent_outputs_move(model, place, np.zeros((1, 2)))

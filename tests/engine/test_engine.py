@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import hocket as hk
+from hocket import _native
+from hocket.engine.native import program
+from hocket.engine.opening import open_level
+from hocket.plan import Read, walk
+from hocket.planning.clocks import clock_of
 from hocket.planning.cost import plan_cost
 from hocket.planning.planner import plan_tree
 from systems import ENGINES, lag
@@ -37,3 +44,48 @@ def test_messages_are_as_many_as_the_plan_says_on_both_engines(algorithm, hosts)
     one, other = (hk.run(composite, stop=1, engine=engine).info["counts"]["messages"] for engine in ENGINES)
     assert one == other
     assert sum(link["messages"] for link in one.values()) == plan_cost(plan_tree(composite)).messages(10)
+
+
+def test_steps_and_reads_of_the_same_children_are_one_operation():
+    """Of a step of both, a read of both, of one, and in another order."""
+    level = open_level(*_design(hk.Scenario({"a": FREE, "b": FREE}, {})))
+    try:
+        step = SimpleNamespace(children=[0, 1])
+        for children, merged in (([0, 1], True), ([0], False), ([1, 0], False)):
+            assert program._reads(step, program._Many(_native.ReadOperation, children), level) is merged
+        assert not program._reads(step, program._Many(_native.FeedOperation, [0, 1]), level)
+        assert not program._reads_twice(level)
+    finally:
+        level.close()
+
+
+def test_outputs_are_read_twice_where_they_are_evaluated_again():
+    gain = hk.StateSpace(D=[[2.0]], inputs=["u"], outputs=["y"])
+    scenario = hk.Scenario({"a": FREE, "gain": gain}, {"gain.u": "a.y"})
+    for algorithm, count in ((hk.GaussSeidel(["gain", "a"]), 3), (hk.GaussSeidel(["a", "gain"]), 2)):
+        level = open_level(*_design(scenario, algorithm))
+        reads = [each.sim for _, each in walk(level.plan.step) if isinstance(each, Read)]
+        try:
+            assert len(reads) == count
+            assert program._reads_twice(level) == (count > 2)
+        finally:
+            level.close()
+
+
+def _design(scenario, algorithm=None):
+    design = plan_tree(hk.Composite(scenario, 1, algorithm or hk.Jacobi()))
+    return design, clock_of(design)
+
+
+def test_a_level_answers_at_its_ticks_only():
+    """To 1e-9 of the time; a tick is one second here."""
+    level = open_level(*_design(hk.Scenario({"a": FREE}, {})))
+    try:
+        step = level.clock.span(1)
+        for t, tick in ((0.0, 0), (3.0 * step, 3), (1e6 * step * (1.0 + 5e-10), 10**6)):
+            assert level.tick_at(t) == tick
+        for t in (step * 1e-6, 3.0 * step * (1.0 + 1e-8), 1e6 * step * (1.0 + 2e-9), 5e-9 * step):
+            with pytest.raises(hk.SimulatorError, match="was asked for t"):
+                level.tick_at(t)
+    finally:
+        level.close()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.engine.initialise import initialise
+from hocket.engine.initialise import _leaf_inputs, initialise
 from hocket.engine.opening import open_level
 from hocket.planning.clocks import clock_of
 from hocket.planning.planner import plan_tree
@@ -171,3 +171,32 @@ def test_nothing_moves_before_a_jump_that_the_window_sees(through, how, engine):
     run = hk.run(composite, stop=0.2, engine=engine)
     assert run["lag.y"].values[:2].tolist() == [0.0, 0.0]
     assert run["lag.y"].values[2] > 0.25
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_past_of_a_level_has_the_gain_of_its_output(engine):
+    """x = t inside, 2 x + 1 outside, into z' = u - z: z = 2 t - 1 + exp(-t), exact from the start on."""
+    ramp = hk.StateSpace([[0.0, 1.0], [0.0, 0.0]], C=[[1.0, 0.0]], x0=[0.0, 1.0], outputs=["x"])
+    out = hk.Connection("ramp.x", "y", gain=2.0, offset=1.0)
+    inner = hk.Composite(hk.Scenario({"ramp": ramp}, [out], outputs=["y"]), "0.1 s")
+    outer = hk.Scenario({"in": inner, "lag": lag(1.0, 1.0, 0.0)}, {"lag.u": "in.y"})
+    run = hk.run(hk.Composite(outer, "0.1 s", extrapolation="linear"), stop=1, engine=engine)
+    t = np.asarray(run["lag.y"].t)
+    assert run["lag.y"].values == pytest.approx(2.0 * t - 1.0 + np.exp(-t), abs=1e-12)
+
+
+def test_the_window_is_fed_by_inputs_of_the_whole_constants_and_curves():
+    """u = 3 * 4 + 1 from outside, v = 2 (5 + 6 s) - 1 from a curve, w = 7 by itself."""
+    ports = [hk.Port("u"), hk.Port("v"), hk.Port("w", start=7.0)]
+    model = hk.StateSpace([[-1.0]], [[1.0, 1.0, 1.0]], [[1.0]], x0=[0.0], inputs=ports, outputs=["y"])
+    wires = [
+        hk.Connection("outside", "a.u", gain=3.0, offset=1.0),
+        hk.Connection("b.y", "a.v", gain=2.0, offset=-1.0),
+    ]
+    free = hk.StateSpace([[-1.0]], C=[[1.0]], x0=[1.0], outputs=["y"])
+    scenario = hk.Scenario({"a": model, "b": free}, wires, inputs=[hk.Port("outside", start=4.0)])
+    leaves = plan_tree(hk.Composite(scenario, "0.1 s")).leaves
+    a, b = leaves.wiring.names.index("a"), leaves.wiring.names.index("b")
+    curves = [[[0.0]], [[0.0]]]
+    curves[b] = [[5.0, 6.0]]
+    assert _leaf_inputs(leaves, a, curves, 1, (4.0,)).tolist() == [[13.0, 9.0, 7.0], [0.0, 12.0, 0.0]]

@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hocket.engine.recording import ArrowRecorder, Samples, SampleTable
+from hocket.engine.recording import _HEAD, ArrowRecorder, Samples, SampleTable, _read_rescued
 from hocket.engine.reference.rollback import settle_level_rows
 from hocket.engine.rows import Rows
 from hocket.errors import HocketError, InternalError
@@ -323,3 +324,27 @@ def test_a_row_that_may_be_replaced_is_not_final(under_way, inside, instants, ou
     assert settle_level_rows(level, None, inside) == {}
     assert rows.take().ravel().tolist() == [0.0, 1.0, 2.0][:final]
     assert rows.count == 3 - final
+
+
+def test_a_recorder_makes_its_folder_and_those_around_it(tmp_path):
+    table = SampleTable("all", ("a.y",), ("",))
+    for _ in range(2):  # and uses one that is there
+        recorder = ArrowRecorder(tmp_path / "one" / "two")
+        recorder.open([table])
+        recorder.close()
+        for file in (tmp_path / "one" / "two" / "samples").iterdir():
+            file.unlink()
+    assert (tmp_path / "one" / "two" / "samples").is_dir()
+
+
+@pytest.mark.parametrize("torn", [0, 1, 8])
+def test_rescued_rows_count_if_the_file_is_whole(torn, tmp_path):
+    """A head of mark, checksum, columns and rows, then 8 bytes for each number."""
+    numbers = np.arange(6.0).reshape(3, 2)
+    content = numbers.tobytes()
+    head = _HEAD.pack(b"hkrows1\0", zlib.crc32(content), 2, 3)
+    (tmp_path / "rows").write_bytes((head + content)[: len(head + content) - torn])
+    expected = [] if torn else numbers.tolist()
+    assert _read_rescued(tmp_path / "rows", 2).tolist() == expected
+    assert _read_rescued(tmp_path / "rows", 3).tolist() == []
+    assert _read_rescued(tmp_path / "none", 2).tolist() == []
