@@ -10,6 +10,7 @@ import pytest
 import hocket as hk
 from hocket import _native
 from hocket.engine.native import program
+from hocket.engine.native.engine import _event_signal
 from hocket.engine.opening import open_level
 from hocket.plan import Read, walk
 from hocket.planning.clocks import clock_of
@@ -62,7 +63,7 @@ def test_steps_and_reads_of_the_same_children_are_one_operation():
 def test_outputs_are_read_twice_where_they_are_evaluated_again():
     gain = hk.StateSpace(D=[[2.0]], inputs=["u"], outputs=["y"])
     scenario = hk.Scenario({"a": FREE, "gain": gain}, {"gain.u": "a.y"})
-    for algorithm, count in ((hk.GaussSeidel(["gain", "a"]), 3), (hk.GaussSeidel(["a", "gain"]), 2)):
+    for algorithm, count in ((hk.GaussSeidel(["gain", "a"]), 3), (hk.Jacobi(outputs="stale"), 2)):
         level = open_level(*_design(scenario, algorithm))
         reads = [each.sim for _, each in walk(level.plan.step) if isinstance(each, Read)]
         try:
@@ -89,3 +90,19 @@ def test_a_level_answers_at_its_ticks_only():
                 level.tick_at(t)
     finally:
         level.close()
+
+
+def test_rows_of_events_depend_on_the_signal_that_drives_them():
+    """-1: always there; -2: never; else the number of the output among all of the level."""
+    event, value = hk.Port("e", event=True), hk.Port("v")
+    models = [
+        SimpleNamespace(inputs=[event], outputs=[value, event]),
+        SimpleNamespace(inputs=[event, event, event, value], outputs=[event]),
+    ]
+    drives = [[None], [SimpleNamespace(child=0, port=1), SimpleNamespace(child=-2, port=0), None, None]]
+    wiring = SimpleNamespace(models=models, first_outputs=[0, 2], drives=drives)
+    level = SimpleNamespace(wiring=wiring)
+    outputs = {(0, 0): -1, (0, 1): 1, (1, 0): 2, (-3, 0): -1}
+    inputs = {(1, 0): 1, (1, 1): -2, (1, 2): -1, (1, 3): -1, (0, 0): -1}
+    for is_input, expected in ((False, outputs), (True, inputs)):
+        assert {key: _event_signal(level, *key, is_input) for key in expected} == expected
