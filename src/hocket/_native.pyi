@@ -455,6 +455,22 @@ class Level:
     def add_state_space(
         self, *, model: LinearModel, z: _Floats, last_h: float, micro: RowBuffer | None, ports: Sequence[int]
     ) -> None: ...
+    def add_sampled(
+        self,
+        *,
+        model: LinearModel,
+        z: _Floats,
+        last_h: float,
+        number: int,
+        length: int,
+        follows: bool,
+        around: bool,
+        taken: Sequence[tuple[int, float, float]],
+        given: Sequence[tuple[int, float, float]],
+        offered: _Floats,
+        used: _Floats,
+        values: _Floats,
+    ) -> None: ...
     def add_projected(
         self,
         *,
@@ -481,6 +497,9 @@ class Level:
     def add_level(self, *, level: Level, rows: int, inputs: int, outputs: int) -> None: ...
     def add_input(self, input: FittedInput) -> None: ...
     def add_text(self, *, child: int, output: int, target: int, input: int) -> None: ...
+    def add_text_ports(
+        self, *, inputs: Sequence[tuple[int, int]], outputs: Sequence[tuple[int, int]]
+    ) -> None: ...
     def add_output(self, *, source: int, gain: float, offset: float) -> None: ...
     def add_samples(
         self,
@@ -829,6 +848,8 @@ class FmuSetup:
         clocked_in: Sequence[Sequence[int]] = ...,
         clocked_out: Sequence[Sequence[int]] = ...,
         scheduled: bool = ...,
+        clocked_texts_in: Sequence[Sequence[int]] = ...,
+        clocked_texts_out: Sequence[Sequence[int]] = ...,
     ) -> None: ...
     @property
     def name(self) -> str: ...

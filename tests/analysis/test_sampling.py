@@ -190,10 +190,17 @@ def test_what_flows_inside_a_sampled_level_is_refused():
             predicted_error(hk.Composite(scenario, H), 2)
 
 
-@pytest.mark.parametrize("options", [{"offset": 0}, {"delay": "50 ms"}, {"jitter": {"uniform": "1 ms"}}])
-def test_samples_that_are_announced_are_not_judged(options):
-    """Their steps tell nothing of them: a model that was identified from steps would be wrong."""
+@pytest.mark.parametrize("options", [{"offset": 0}, {"delay": "0.2 s"}])
+def test_samples_that_are_announced_are_read_as_those_that_are_not(options):
+    """What its step computes is shown a period later in both cases: the same loop, and the same radius."""
     found = check(loop(hk.Python(Pi, period="0.2 s", **options), "jacobi"), 6)
+    same = check(loop(hk.Python(Pi, period="0.2 s"), "jacobi"), 6)
+    assert found.stability.rho == pytest.approx(same.stability.rho, rel=1e-9)
+    assert found.stability.period == same.stability.period
+
+
+def test_samples_with_jitter_are_not_judged():
+    found = check(loop(hk.Python(Pi, period="0.2 s", jitter={"uniform": "1 ms"}), "jacobi"), 6)
     assert found.stability is None
     assert "it announces events: what happens at instants is not seen in its steps" in str(found.measures)
 
@@ -223,3 +230,5 @@ def test_the_first_sample_sees_offsets_and_sources_as_they_start():
     assert found[:, solution.ports.index("device.sampled.u")] == pytest.approx([held] * 3, abs=1e-12)
     x = np.exp(-0.5 * t) + held * (1.0 - np.exp(-0.5 * t)) / 0.5
     assert found[:, solution.ports.index("plant.x")] == pytest.approx(x + 0.5, abs=1e-12)
+
+    assert "the times of its samples have jitter, and no period" in str(found.measures)

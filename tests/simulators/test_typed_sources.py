@@ -86,6 +86,14 @@ def test_a_cell_that_does_not_suit_is_refused_with_its_line(tmp_path):
     )
 
 
+def test_a_name_in_a_column_of_numbers_is_told_what_the_column_holds(tmp_path):
+    (tmp_path / "rows.csv").write_text("t,level\n0,high\n1,2\n")
+    source = hk.Csv(tmp_path / "rows.csv", "t", types={"level": "enumeration"})
+    with pytest.raises(FileError) as error:
+        source.open()
+    assert error.value.faults[0].expected == "the numbers of its items, which are whole"
+
+
 def test_a_column_of_reals_says_how_to_drive_an_integer(tmp_path):
     with pytest.raises(ScenarioError, match=r'types = \{ n = "integer" \}'):
         hk.run(composite(tmp_path, hk.Table([0, 1, 2], COLUMNS)), 2)

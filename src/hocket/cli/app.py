@@ -157,6 +157,10 @@ VERBS = {
     "plan": ("plan", "Print what a step of each level consists of. Nothing is run."),
     "show": ("show", "Print levels, models, ports and connections, or all about an FMU. Nothing is run."),
     "sweep": ("sweep", "Run with every combination of parameters, in parallel, and print the final values."),
+    "study": (
+        "study",
+        "Run with uncertain parameters: bands, sensitivities, and the share of the macro step.",
+    ),
     "compile": ("compile", "Turn equations, algebraic loops and hosts into ordinary simulators and levels."),
     "tune": (
         "tune",

@@ -200,6 +200,7 @@ class Execution:
                 self.engine = InterpreterEngine(self.level, self.recorded)
             else:
                 self.engine = NativeEngine(self.level, self.recorded, threads)
+        self.next_look = 0.0
         plan_notes = job.design.plan.all_notes()
         self.notes = merge_notes([*job.experiment.notes, *plan_notes, *start_notes, *_fmu_notes(job.design)])
         tables = [entry.table for entry in self.recorded]
@@ -233,7 +234,8 @@ class Execution:
                     else:
                         left -= self.pace.run(run, left, LOOK_INTERVAL, stopping)
                     self._attend(progress)
-                    self._look_into_simulators()
+                    over = not left or stopping.is_set() or bool(self.engine.ended_by)
+                    self._look_into_simulators(over)
         except EndRequestError as request:  # inside a step: what is known of its end is not consistent
             self._drain()
             return self._note_end(request.by, "inside the step that follows")
@@ -304,16 +306,22 @@ class Execution:
         self.guard.set_facts(*self.output.crash_facts())
         return ended
 
-    def _look_into_simulators(self) -> None:
-        """Raise what a simulator has found out that makes its numbers worthless."""
-        if self.level is not None:
+    def _look_into_simulators(self, over: bool = True) -> None:
+        """Raise what a simulator has found out that makes its numbers worthless.
+
+        Until the run is over this is done so seldom that it takes a hundredth of the time.
+        """
+        began = perf_counter()
+        if self.level is not None and (over or began >= self.next_look):
             simulator_notes(self.level, self.time_reached)
+            ended = perf_counter()
+            self.next_look = ended + 100.0 * (ended - began)
 
     def _keep_simulator_notes(self) -> None:
         """Keep what simulators found out while they ran."""
         told = simulator_notes(self.level, self.time_reached) if self.level is not None else []
         if told:
-            self.notes = [*self.notes, *told]
+            self.notes = [*self.notes, *merge_notes(told)]
             self.output.add({"notes": self.notes})
 
     def _keep_energies(self) -> None:

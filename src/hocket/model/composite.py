@@ -16,7 +16,15 @@ from hocket.model import registry
 from hocket.model.arguments import choice_faults, expect, expect_flags, is_one_of, is_whole, set_fields
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.ports import Port
-from hocket.model.protocols import Capabilities, Extrapolator, Model, Simulator, is_extrapolator, period_of
+from hocket.model.protocols import (
+    Capabilities,
+    Extrapolator,
+    Model,
+    Simulator,
+    is_extrapolator,
+    period_of,
+    text_ports,
+)
 from hocket.model.scenario import Scenario
 
 StartMode: TypeAlias = Literal["window", "cold"]
@@ -61,6 +69,8 @@ class OrchestratorTraits:
     """Whether steps are made again until what is exchanged agrees, or so many times."""
     settles: bool = False
     """Whether it iterates until what is exchanged agrees."""
+    predicts: bool = False
+    """Whether some simulators make their steps twice, the first time with inputs that are predicted."""
     adaptive: bool = False
     """Whether steps are of any length up to that of the level."""
     first: Fraction = Fraction(1)
@@ -211,6 +221,15 @@ class Composite:
     def outputs(self) -> tuple[Port, ...]:
         """The outputs of the scenario; `hocket.coupling.feedthrough` finds their direct feedthrough."""
         return self.scenario.outputs
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The strings and binaries inside, by their paths: inputs that nothing drives in it, and outputs."""
+        driven = {connection.target for connection in self.scenario.connections}
+        ports = {name: text_ports(model) for name, model in self.scenario.models.items()}
+        inputs = [f"{name}.{port}" for name, (texts, _) in ports.items() for port in texts]
+        outputs = [f"{name}.{port}" for name, (_, texts) in ports.items() for port in texts]
+        return tuple(path for path in inputs if path not in driven), tuple(outputs)
 
     @property
     def capabilities(self) -> Capabilities:

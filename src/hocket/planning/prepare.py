@@ -27,19 +27,11 @@ def prepare_composite(composite: Composite, tries: bool = True) -> Composite:
     is opened to see how constraints react to their inputs; that cannot be run.
     """
     composite = without_constraints(composite, tries)
-    composite = _detect_crossings(composite)
+    composite = _place_detectors(composite)
     scenario = _make_level_ports(_with_sampled_levels(_balance_bonds(composite)))
     scenario = with_direct_feedthrough(scenario)
     raise_faults(scenario_faults(scenario))
     return composite.with_scenario(scenario)
-
-
-def _detect_crossings(composite: Composite) -> Composite:
-    if not any(each.scenario.crossings for _, each in levels(composite)):
-        return composite
-    from hocket.planning.detectors import with_detectors
-
-    return with_detectors(composite)
 
 
 def _make_level_ports(scenario: Scenario) -> Scenario:
@@ -56,6 +48,14 @@ def _balance_bonds(composite: Composite) -> Scenario:
     from hocket.planning.power_balance_pass import balance_bonds
 
     return balance_bonds(composite)
+
+
+def _place_detectors(composite: Composite) -> Composite:
+    if not any(each.scenario.crossings for _, each in levels(composite)):
+        return composite
+    from hocket.planning.detectors import with_detectors
+
+    return with_detectors(composite)
 
 
 def without_constraints(composite: Composite, tries: bool = True) -> Composite:

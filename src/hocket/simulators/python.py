@@ -206,13 +206,20 @@ class Python(Recipe):
     def without_class(self, inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Python:
         """Return the same model with these ports, to be looked at without loading its class."""
         bare = copy.copy(self)
-        bare.__dict__["_class_facts"] = _ClassFacts(None, inputs, outputs, Capabilities(), True)
+        events = any(port.event for port in (*inputs, *outputs))
+        bare.__dict__["_class_facts"] = _ClassFacts(None, inputs, outputs, Capabilities(events=events), True)
         return bare
 
     def without_period(self) -> Python:
         """Return the same model in the step of its level."""
         bare = copy.copy(self)
         set_fields(bare, period=None)
+        return bare
+
+    def without_sampling(self) -> Python:
+        """Return the model of what is sampled: a step of it is what a sample does."""
+        bare = copy.copy(self)
+        set_fields(bare, sampling=None)
         return bare
 
     @cached_property
@@ -317,6 +324,13 @@ def _method_faults(cls: type[Any], where: str) -> Iterator[Fault]:
             suggest_nearest(missing, own, False),
         )
         yield Fault(what, where, "both, for rollback, or neither", hint)
+    events = ("due", "react", "commit")
+    lacking = [name for name in events if not callable(getattr(cls, name, None))]
+    if len(lacking) == 1:
+        kept = [name for name in events if name not in lacking]
+        what = f"`{cls.__name__}` has `{kept[0]}` and `{kept[1]}`, and no `{lacking[0]}`"
+        hint = suggest_nearest(lacking[0], own, False)
+        yield Fault(what, where, "all three, for events, or none of them", hint)
 
 
 def parameter_faults(cls: type[Any], given: Mapping[str, Any], where: str) -> Iterator[Fault]:

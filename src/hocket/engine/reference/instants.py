@@ -135,7 +135,7 @@ def end_before(level: LiveLevel, start: int, end: int) -> int:
 def run_instant(level: LiveLevel, instruction: Instant) -> None:
     """Take the instants of the time reached, if something is due; the level around takes those at its end."""
     state = level.instants
-    if (state.asked is None or level.reached < state.asked) and not level.reads_linear:
+    if state.asked is None or level.reached < state.asked:
         take_instants(level, instruction)
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import attrgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from hocket.errors import ScenarioError
@@ -420,11 +421,13 @@ def _build_experiment(
     name: str = "",
     run: Mapping[str, Any] | None = None,
     tune: Tuning = Tuning(),  # noqa: B008 - it is frozen
+    uncertain: Mapping[str, Any] = MappingProxyType({}),
     original: str = "",
     **level: Any,
 ) -> Experiment:
     """A co-simulation, to be run by hocket run."""
-    return Experiment(_build_level(**level), name=name, tune=tune, original=original, **(run or {}))
+    kept: dict[str, Any] = {"name": name, "tune": tune, "uncertain": uncertain, "original": original}
+    return Experiment(_build_level(**level), **kept, **(run or {}))
 
 
 def _composite_getter(entry: Field) -> Callable[[Experiment], Any]:
@@ -458,6 +461,12 @@ FILE: TableKind = TableKind(
             _named_tables("CHOICES"),
             "what hocket tune may choose, by name, and what counts",
             default=Tuning(),
+        ),
+        Field(
+            "uncertain",
+            _named_tables("UNCERTAIN"),
+            'what hocket study varies, by path: "spring.k" = "normal(20, 2)"',
+            default={},
         ),
         Field("original", TEXT, "of a compiled scenario: the text it was made from", default=""),
     ),

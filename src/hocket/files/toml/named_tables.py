@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
-from hocket.errors import suggest_nearest
+from hocket.errors import ScenarioError, suggest_nearest
 from hocket.files.toml.forms import (
     DURATION,
     NUMBER,
@@ -27,6 +27,7 @@ from hocket.files.toml.table_kinds import Field, NamedTablesForm, Section, table
 from hocket.model.bonds import Balance, Bond, named_bonds
 from hocket.model.constraints import Constraint, named_constraints
 from hocket.model.crossings import Crossing, Direction, named_crossings
+from hocket.model.distributions import Distribution
 from hocket.model.experiment import Tuning
 from hocket.model.hosts import RESERVED, Hosts, Link
 from hocket.model.scenario import Insertion
@@ -236,3 +237,34 @@ def _join_values(value: Any, place: FilePlace) -> Any:
 
 
 CHOICES = TuneForm()
+
+
+class UncertainForm:
+    """Distributions by path; `spring.k` without quotes is a table in a table, and meant as a path."""
+
+    def read(self, value: Any, place: FilePlace) -> Any:
+        if not isinstance(value, dict):
+            return place.report_unexpected(value, 'a table of distributions: "spring.k" = "normal(20, 2)"')
+        found = dict(self._parse(value, place))
+        return WRONG if WRONG in found.values() else found
+
+    def _parse(
+        self, table: Mapping[str, Any], place: FilePlace, before: str = ""
+    ) -> Iterator[tuple[str, Any]]:
+        for key, value in table.items():
+            if isinstance(value, dict):
+                yield from self._parse(value, place / key, f"{before}{key}.")
+                continue
+            try:
+                yield f"{before}{key}", Distribution.parse(value)
+            except ScenarioError as error:
+                yield f"{before}{key}", (place / key).report_unexpected(value, error.faults[0].expected)
+
+    def write(self, value: Mapping[str, Distribution], place: FilePlace) -> Any:  # noqa: ARG002
+        return Section({path: str(each) for path, each in value.items()}) or None
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "object", "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "object"}]}}
+
+
+UNCERTAIN = UncertainForm()

@@ -392,6 +392,9 @@ def clock_setup(model: Fmu) -> dict[str, Any]:
                 found[place] = [numbers[name] for name in variable.clocks if name in numbers]
         return found
 
+    def clocked_texts(variables: tuple[FmuVariable, ...]) -> list[list[int]]:
+        return [[numbers[name] for name in each.clocks if name in numbers] for each in variables]
+
     def encode(variable: FmuVariable) -> _native.ClockSetup:
         ticks = variable.ticks
         assert ticks is not None
@@ -413,6 +416,8 @@ def clock_setup(model: Fmu) -> dict[str, Any]:
         "clocks": [encode(variable) for variable in description.clocks],
         "clocked_in": clock_numbers(faces.input_ranges, len(model.inputs)),
         "clocked_out": clock_numbers(faces.output_ranges, len(model.outputs)),
+        "clocked_texts_in": clocked_texts(faces.text_inputs),
+        "clocked_texts_out": clocked_texts(faces.text_outputs),
         "scheduled": model.scheduled,
     }
 
