@@ -198,7 +198,7 @@ def main() -> int:
     every.sort(key=lambda each: sha256(f"{asked.seed} {each[0].key}".encode()).digest())
     known = remembered(asked.results)
     until = time.monotonic() + asked.seconds
-    results = []
+    results: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory(prefix="mutants-") as place:
         copied = Path(place) / "tree"
         copy_tree(root, copied)

@@ -24,6 +24,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -120,19 +121,15 @@ class Server:
             asked = json.loads(line)
             if "trace" in asked:
                 chosen = [item for name, item in items.items() if name.partition("::")[0] == asked["trace"]]
-                self._answer(self._in_child(lambda say, each=chosen: self._trace(session, each, say), {}))
+                self._answer(self._in_child(partial(self._trace, session, chosen), {}))
             else:
                 swap = self._swap(asked, functions) if "module" in asked else []
                 if swap is None:
                     self._answer({"verdict": "fresh"})
                     continue
                 chosen = [items[name] for name in asked["tests"]]
-                self._answer(
-                    self._in_child(
-                        lambda say, swap=swap, each=chosen: self._try(session, swap, each, say),
-                        asked["tests"],
-                    )
-                )
+                work = partial(self._try, session, swap, chosen)
+                self._answer(self._in_child(work, asked["tests"]))
         return True
 
     def _answer(self, facts: dict[str, Any]) -> None:
@@ -147,7 +144,8 @@ class Server:
         tree = ast.parse(Path(path).read_text())
         old = compile(tree, path, "exec")
         node, _, after = list(mutations(tree))[asked["place"]]
-        new = compile(ast.fix_missing_locations(Swap(node, after).visit(tree)), path, "exec")
+        Swap(node, after).visit(tree)
+        new = compile(ast.fix_missing_locations(tree), path, "exec")
         pairs = changed_functions(old, new)
         if pairs is None:
             return None

@@ -174,15 +174,17 @@ def test_nothing_moves_before_a_jump_that_the_window_sees(through, how, engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_past_of_a_level_has_the_gain_of_its_output(engine):
-    """x = t inside, 2 x + 1 outside, into z' = u - z: z = 2 t - 1 + exp(-t), exact from the start on."""
+@pytest.mark.parametrize(("gain", "offset"), [(2.0, 1.0), (2.0, 0.0), (1.0, 1.0), (1.0, 0.0)])
+def test_the_past_of_a_level_has_the_gain_of_its_output(gain, offset, engine):
+    """x = t inside, u = a x + b outside, into z' = u - z: z = a t + (b - a) (1 - exp(-t))."""
     ramp = hk.StateSpace([[0.0, 1.0], [0.0, 0.0]], C=[[1.0, 0.0]], x0=[0.0, 1.0], outputs=["x"])
-    out = hk.Connection("ramp.x", "y", gain=2.0, offset=1.0)
+    out = hk.Connection("ramp.x", "y", gain=gain, offset=offset)
     inner = hk.Composite(hk.Scenario({"ramp": ramp}, [out], outputs=["y"]), "0.1 s")
     outer = hk.Scenario({"in": inner, "lag": lag(1.0, 1.0, 0.0)}, {"lag.u": "in.y"})
     run = hk.run(hk.Composite(outer, "0.1 s", extrapolation="linear"), stop=1, engine=engine)
     t = np.asarray(run["lag.y"].t)
-    assert run["lag.y"].values == pytest.approx(2.0 * t - 1.0 + np.exp(-t), abs=1e-12)
+    exact = gain * t + (offset - gain) * (1.0 - np.exp(-t))
+    assert run["lag.y"].values == pytest.approx(exact, abs=1e-12)
 
 
 def test_the_window_is_fed_by_inputs_of_the_whole_constants_and_curves():
