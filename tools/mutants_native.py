@@ -66,7 +66,7 @@ FIRST = {
     "step_control": ("engine/test_step_control", "orchestrators/test_adaptive"),
     "step_size_controller": ("engine/test_step_control", "orchestrators/test_adaptive"),
     "watch": ("execution/test_run", "execution/test_long_steps"),
-    "crash_guard": ("simulators/test_fmu_live",),
+    "crash_guard": ("simulators/test_fmu_crashes", "simulators/test_fmu_live"),
 }
 """Test files about one source file; after these come the ones for all."""
 ALL = (
