@@ -66,11 +66,11 @@ class Experiment:
         expect(isinstance(self.composite, Composite), "composite", self.composite, "a Composite")
         expect(self.start is not None, "start", self.start, "a time, such as 0")
         expect(isinstance(self.tune, Tuning), "tune", self.tune, "a Tuning")
-        if self.uncertain != {}:
+        if not isinstance(self.uncertain, Mapping) or self.uncertain:
             from hocket.model.distributions import as_distributions  # here: few files need it
 
             set_fields(self, uncertain=as_distributions(self.uncertain, "uncertain"))
-        if self.valid != {}:
+        if not isinstance(self.valid, Mapping) or self.valid:
             from hocket.model.validity import as_ranges
 
             set_fields(self, valid=as_ranges(self.valid, "valid"))

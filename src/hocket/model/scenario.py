@@ -95,7 +95,7 @@ def _are_ends(given: Any) -> bool:
 
 
 def _named_crossings(crossings: Any, models: Mapping[str, Model]) -> dict[str, Crossing]:
-    if crossings is None or crossings == {}:
+    if crossings is None or (isinstance(crossings, Mapping) and not crossings):
         return {}
     from hocket.model.crossings import named_crossings  # here: few scenarios have any
 
