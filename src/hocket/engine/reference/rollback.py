@@ -24,6 +24,7 @@ from hocket.plan import Body, Step, Try, walk
 
 ATTEMPTS = 50
 """How often one step is made shorter."""
+EPSILON = 2.0**-52
 
 
 def run_try(level: LiveLevel, instruction: Try) -> None:
@@ -104,7 +105,9 @@ def _early_tick(level: LiveLevel, early: EarlyError, start: int, limit: int) -> 
 
     One that watches may ask for a later end than that of a step which was made shorter: at most the limit.
     """
-    tick = level.clock.event_tick(Fraction(early.reached))
+    tick, last = level.clock.event_tick(Fraction(early.reached)), level.clock.time(limit)
+    if tick > limit and early.reached <= last + 4.0 * EPSILON * abs(last):
+        tick = limit  # beyond it by a rounding of the time
     if not start < tick <= limit or level.clock.time(tick) <= level.clock.time(start):
         raise early
     return tick
