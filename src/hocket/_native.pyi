@@ -90,6 +90,7 @@ class TryOperation:
         found: bool,
         announced: bool,
         scaled: int,
+        last: int,
     ) -> None: ...
 
 class InstantOperation:

@@ -48,7 +48,7 @@ def run_try(level: LiveLevel, instruction: Try) -> None:
                 level.run(body)
                 break
             except EarlyError as early:
-                if not instruction.found:
+                if not instruction.found or (level.last is not None and level.ticks[level.last] != start):
                     raise
                 early_end = True
                 if rest is None:
@@ -193,7 +193,10 @@ class SavedTree(NamedTuple):
 
 def save_tree(level: LiveLevel) -> SavedTree:
     """Return the state of a whole tree."""
-    children = [level.call_child("save", child) for child in range(len(level.children))]
+    children = [
+        None if child == level.last else level.call_child("save", child)
+        for child in range(len(level.children))
+    ]
     inputs = [(tick, u.copy()) for tick, u in (level.inputs, level.offered)]
     rows = [each.mark() for each in _level_rows(level)]
     led = {key: save_accelerator(each) for key, each in level.accelerators.items()}
@@ -206,7 +209,8 @@ def restore_tree(level: LiveLevel, state: SavedTree) -> None:
     """Bring a tree back to a state; rows kept since then are dropped."""
     children, memory, accounts, ticks, level.now, inputs, rows, led, pace = state
     for child, kept in enumerate(children):
-        level.call_child("restore", child, kept)
+        if child != level.last:  # it has not stepped since
+            level.call_child("restore", child, kept)
     level.memory.restore(memory)
     level.ledger.restore(accounts)
     level.ticks = list(ticks)
