@@ -195,8 +195,7 @@ void bind_instants(nb::module_& module) {
                 operation.last = last;
                 new (self) TryOperation(std::move(operation));
             },
-            nb::kw_only(), "body"_a, "rest"_a.none(), "found"_a, "announced"_a, "scaled"_a,
-            "last"_a);
+            nb::kw_only(), "body"_a, "rest"_a.none(), "found"_a, "announced"_a, "scaled"_a, "last"_a);
     nb::class_<InstantOperation>(module, "InstantOperation")
         .def(
             "__init__",

@@ -179,8 +179,8 @@ def too_many_instants(level: LiveLevel, at_most: int, name: str, t: float) -> Si
 def stays_due(level: LiveLevel, name: str, due: float, t: float) -> SimulatorError:
     """Return the error for an event whose time is over, and that is due again when it was handled."""
     return SimulatorError(
-        f"`{name}` announces an event at t = {due!r} s, which is over: t = {t!r} s is reached, it has reacted, "
-        "and due() still returns the same time after commit()",
+        f"`{name}` announces an event at t = {due!r} s, which is over: t = {t!r} s is reached, it has "
+        "reacted, and due() still returns the same time after commit()",
         where=f"`{level.path}`" if level.path else "",
         expected="a time later than the one reached, or None",
         hint="let commit() move on to the next event",
