@@ -108,10 +108,10 @@ def test_the_thermostat_switches_when_the_room_is_at_its_limits(engine):
         run = hocket.run(house, "4 h", engine=engine)
         heat = run["thermostat.heat"]
         switched = heat.t[1:][np.diff(heat.values) != 0]
-        assert switched == pytest.approx(switching_times(14400.0), abs=1e-4)  # one is met 1.2e-5 s late
+        assert switched == pytest.approx(switching_times(14400.0), abs=1e-8, rel=0.0)
         t, kelvin = run["room.temperature"]
-        assert kelvin[t > switched[0]].min() == pytest.approx(292.65, abs=1e-9)
-        assert kelvin.max() == pytest.approx(294.15, abs=1e-7)
+        assert kelvin[t > switched[0]].min() == pytest.approx(292.65, abs=1e-12, rel=0.0)
+        assert kelvin.max() == pytest.approx(294.15, abs=1e-12, rel=0.0)
 
 
 def test_ball_and_table_meet_when_a_monolithic_solution_says():

@@ -192,6 +192,7 @@ void bind_failure(nb::module_& module) {
         .value("tolerance_not_met", Kind::tolerance_not_met)
         .value("no_energy", Kind::no_energy)
         .value("endless_instants", Kind::endless_instants)
+        .value("stays_due", Kind::stays_due)
         .value("zeno", Kind::zeno)
         .value("chattering", Kind::chattering)
         .value("never_whole", Kind::never_whole)

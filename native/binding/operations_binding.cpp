@@ -184,7 +184,7 @@ void bind_instants(nb::module_& module) {
         .def(
             "__init__",
             [](TryOperation* self, Program body, std::optional<Program> rest, bool found, bool announced,
-               std::int64_t scaled) {
+               std::int64_t scaled, int last) {
                 TryOperation operation;
                 operation.body = std::move(body);
                 operation.lone = rest.has_value();
@@ -192,9 +192,10 @@ void bind_instants(nb::module_& module) {
                 operation.found = found;
                 operation.announced = announced;
                 operation.scaled = scaled;
+                operation.last = last;
                 new (self) TryOperation(std::move(operation));
             },
-            nb::kw_only(), "body"_a, "rest"_a.none(), "found"_a, "announced"_a, "scaled"_a);
+            nb::kw_only(), "body"_a, "rest"_a.none(), "found"_a, "announced"_a, "scaled"_a, "last"_a);
     nb::class_<InstantOperation>(module, "InstantOperation")
         .def(
             "__init__",

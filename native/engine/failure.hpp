@@ -25,6 +25,7 @@ struct Failure {
         tolerance_not_met,
         no_energy,
         endless_instants,
+        stays_due,    // an event whose time is over, and that is due again when it was handled
         zeno,         // events that pile up before some time
         chattering,   // events as close together as time can tell
         never_whole,  // a step that was made shorter again and again

@@ -95,14 +95,17 @@ bool Instants::react(int child) {
     Member& member = members_[child];
     Slot& slot = state_.slots[child];
     bool called = false;
+    std::int64_t overdue = never_due;
     if (member.takes_part) {
         std::int64_t due = never_due;
         if (!slot.simulator->due(due)) return state_.fail(slot, Call::due);
+        if (due < state_.reached && !member.level) overdue = due;
         called = !member.reacted && (member.eager || due <= state_.reached);
         if (called && due <= state_.reached && !member.level && !member.spaced && !mind_pace(child))
             return false;
     }
     if (!called && !has_presence(member)) return true;
+    member.overdue = overdue;
     return react_member(child, called);
 }
 
@@ -218,7 +221,17 @@ bool Instants::commit(const std::vector<int>& children) {
         bool again = false;
         Slot& slot = state_.slots[child];
         if (!slot.simulator->commit(again)) return state_.fail(slot, Call::commit);
-        if (again) member.eager = true;
+        if (again) {
+            member.eager = true;
+        } else if (member.overdue != never_due) {
+            std::int64_t due = never_due;
+            if (!slot.simulator->due(due)) return state_.fail(slot, Call::due);
+            if (due == member.overdue)
+                return state_.fail({.kind = Failure::Kind::stays_due,
+                                    .child = child,
+                                    .tick = state_.reached,
+                                    .value = state_.clock.time(due)});
+        }
     }
     for (int child : children)
         if (members_[child].reacted && !store_jumps(child, false, nullptr)) return false;

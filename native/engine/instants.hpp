@@ -38,6 +38,7 @@ struct Member {
     std::vector<std::uint8_t> present, shown, no;  // room
     std::vector<double> before;
     bool eager = false, reacted = false;
+    std::int64_t overdue = never_due;  // it reacts to an event of this tick, which is over
     EventPace pace;
     bool spaced = false;  // it was asked to go on with fewer events
 };

@@ -434,7 +434,10 @@ void Level::settle_rows(const Snapshot* restorable, bool inside) {
         recorder_.settle_all(state.under_way() ? instants.active()
                                                : inside && (instants.active() || !output_program_.empty()));
     for (std::size_t number = 0; number < state.children.size(); ++number) {
-        const Snapshot* inner = restorable ? &restorable->inner[number] : rollback_.restorable(number);
+        const bool stays = static_cast<int>(number) == last_;
+        const Snapshot* inner = stays        ? nullptr
+                                : restorable ? &restorable->inner[number]
+                                             : rollback_.restorable(number);
         state.slots[number].simulator->settle_rows(inner, inside || state.under_way());
     }
 }
@@ -456,7 +459,8 @@ bool Level::save(Snapshot& to) {
     to.inner.resize(count + 1);
     for (std::size_t number = 0; number < count; ++number) {
         Slot& slot = state.slots[number];
-        if (!slot.simulator->save(to.inner[number])) return state.fail(slot, Call::save);
+        const bool stays = static_cast<int>(number) == last_;
+        if (!stays && !slot.simulator->save(to.inner[number])) return state.fail(slot, Call::save);
         to.keep(slot.tick);
         to.keep(state.children[number].base);
     }
@@ -475,7 +479,8 @@ bool Level::restore(Snapshot& from) {
     from.rewind();
     for (std::size_t number = 0; number < count; ++number) {
         Slot& slot = state.slots[number];
-        if (!slot.simulator->restore(from.inner[number])) return state.fail(slot, Call::restore);
+        const bool stays = static_cast<int>(number) == last_;  // it has not stepped since
+        if (!stays && !slot.simulator->restore(from.inner[number])) return state.fail(slot, Call::restore);
         from.take(slot.tick);
         from.take(state.children[number].base);
     }

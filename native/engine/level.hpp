@@ -104,6 +104,7 @@ class Level final : public Simulator, private ProgramRunner {
     void prepare(RepeatOperation& operation) { iteration_.add(operation.accelerator); }
     void prepare(AdaptOperation& operation) { control_.add(operation.controller); }
     void prepare(TogetherOperation& operation);
+    void prepare(TryOperation& operation) { last_ = std::max(last_, operation.last); }
     void prepare(CloseAccountsOperation& operation) { ledger.sort(operation); }
     template <class Other> void prepare(Other&) {}
 
@@ -157,6 +158,7 @@ class Level final : public Simulator, private ProgramRunner {
     std::vector<Output> outputs_;
     TextPorts texts_in_, texts_out_;
     std::vector<std::pair<std::int64_t, int>> behind_;  // room: who stands where, and whose turn it is
+    int last_ = -1;  // the child that cannot roll back: it steps when the others know where the step ends
     bool python_ = false, foreign_ = false, locked_ = false;
 };
 

@@ -132,6 +132,7 @@ struct TryOperation {
     bool announced = false;    // a part ends at the next event that is announced
     bool lone = false;         // there is such a rest
     std::int64_t scaled = -1;  // the span that the steps of the body are parts of
+    int last = -1;             // the child that cannot roll back, and steps when the end is known
     std::shared_ptr<Snapshot> start = std::make_shared<Snapshot>();
 };
 

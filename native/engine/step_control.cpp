@@ -151,7 +151,10 @@ bool StepControl::attempt(TryOperation& operation) {
             }
             const Failure failure = level_.failure();
             if (!operation.found || failure.kind != Failure::Kind::stopped_early) return false;
-            const std::int64_t tick = state_.clock.event_tick(failure.value, false);
+            if (operation.last >= 0 && state_.slots[operation.last].tick != start) return false;
+            std::int64_t tick = state_.clock.event_tick(failure.value, false);
+            const double last = state_.clock.time(limit);
+            if (tick > limit && failure.value <= last + 4.0 * 0x1p-52 * std::fabs(last)) tick = limit;
             if (tick <= start || tick > limit || !(state_.clock.time(tick) > state_.clock.time(start)))
                 return false;
             if (!level_.forget_failure()) return false;

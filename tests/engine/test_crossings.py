@@ -158,15 +158,15 @@ def test_relay_with_hysteresis_swings_at_the_rate_of_its_band() -> None:
 
 def test_without_rollback_crossings_are_predicted_and_noted() -> None:
     scenario = hk.Scenario(
-        {"osc": oscillator(), "end": hk.Python(Follower)},
-        {"end.u": "osc.y"},
+        {"osc": oscillator(), "end": hk.Python(Follower), "other": hk.Python(Follower)},
+        {"end.u": "osc.y", "other.u": "osc.y"},
         crossings={"hit": hk.Crossing("osc.y", at=0.5)},
     )
     composite = hk.Composite(scenario, "100 ms")
     notes = " ".join(plan_tree(composite).plan.all_notes())
     assert "`hit`" in notes
     assert "late by at most 0.1 s" in notes
-    assert "`end` cannot roll back" in notes
+    assert "`end` cannot roll back, nor can 1 more: at most one can step last" in notes
     run = both_engines(composite, stop=10.0)
     t, _ = events(run, "hit.event")
     for met, exact in zip(t, times_at(0.5, 10.0), strict=True):

@@ -135,8 +135,12 @@ def flight(t: float) -> tuple[float, float]:
     return height + speed * since - G * since**2 / 2, speed - G * since
 
 
+BESIDE_TWO = {"ball": ball_ode(), "end": hk.Python(Follower), "other": hk.Python(Follower)}
+"""One of these alone would step last."""
+
+
 def test_ode_handles_its_events_itself_where_the_level_cannot() -> None:
-    composite = level({"ball": ball_ode(), "end": hk.Python(Follower)}, {"end.u": "ball.v"})
+    composite = level(BESIDE_TWO, {"end.u": "ball.v", "other.u": "ball.v"})
     run = both_engines(composite, stop=2.1)
     t = np.array(run["ball.h"].t)
     assert t.tolist() == pytest.approx([k / 10 for k in range(22)])  # no row but those of the macro steps
@@ -146,18 +150,19 @@ def test_ode_handles_its_events_itself_where_the_level_cannot() -> None:
 
 
 def test_what_partners_hear_late_is_noted() -> None:
-    composite = level({"ball": ball_ode(), "end": hk.Python(Follower)}, {"end.u": "ball.v"})
+    composite = level(BESIDE_TWO, {"end.u": "ball.v", "other.u": "ball.v"})
     notes = " ".join(plan_tree(composite).plan.all_notes())
     assert "events that `ball` finds within a step act on others at the end of it" in notes
     assert "late by at most 0.1 s: `end` cannot roll back" in notes
 
 
 def test_zeno_within_a_step_is_named_too() -> None:
-    composite = level({"ball": ball_ode(), "end": hk.Python(Follower)}, {"end.u": "ball.h"})
+    composite = level(BESIDE_TWO, {"end.u": "ball.h", "other.u": "ball.h"})
     words = refusals(composite, stop=3.0)
     assert "`ball`" in words
     assert f"before t = {LIMIT} s" in words
-    relay = level({"relay": relay_ode(), "end": hk.Python(Follower)}, {"end.u": "relay.x"})
+    models = {"relay": relay_ode(), "end": hk.Python(Follower), "other": hk.Python(Follower)}
+    relay = level(models, {"end.u": "relay.x", "other.u": "relay.x"})
     assert "chatter at t = 1 s" in refusals(relay, stop=3.0)
 
 

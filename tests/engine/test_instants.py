@@ -383,6 +383,13 @@ class Endless(Beat):
         return True
 
 
+class Late(Beat):
+    """Announces an event that is over, and never moves on."""
+
+    def due(self) -> Any:
+        return -0.25
+
+
 class Lost(Beat):
     def due(self) -> Any:
         return float("nan")
@@ -398,6 +405,7 @@ class Talkative(Beat):
     ("model", "words"),
     [
         (Endless, "1000 instants follow each other at t = 0.0 s, and `a` takes part in another"),
+        (Late, "`a` announces an event at t = -0.25 s, which is over: t = 0.0 s is reached"),
         (Lost, "due() returned nan, expected a finite time in seconds, or None"),
         (Talkative, "react() returned 2 flags, expected 1, one per output"),
     ],

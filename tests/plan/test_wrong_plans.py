@@ -249,12 +249,14 @@ WRONG = [  # the kind, the level, the plan, where it is found, what is said
 ELSEWHERE = {
     "try without rollback",
     "try of fixed steps",
+    "last may stop",
+    "stop behind last",
     "race of texts",
     "quantum",
     "reactive input",
     "delayed input",
 }
-"""Kinds with a test of their own, below or in `test_single_ports`."""
+"""Kinds with a test of their own, below, in `test_single_ports` or in `engine/test_last_step`."""
 TOGETHER = {"ends apart": "too little", "repeat without save": "restore without save"}
 """What goes with another fault, which is found first."""
 

@@ -109,8 +109,8 @@ def open_level(
             with suppress(Exception):  # what failed to open is the news, not what failed to close
                 simulator.close()
         raise
-    for simulator in children if handled else ():
-        if provides(simulator, EarlyReturnSimulator):
+    for child, simulator in enumerate(children if handled else ()):
+        if child != level.last and provides(simulator, EarlyReturnSimulator):
             simulator.early = True  # it may stop where it likes: the level rolls back
     for simulator in () if handled or design.composite.on_zeno == "stop" else children:
         if provides(simulator, SpacedEventSimulator):

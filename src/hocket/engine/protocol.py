@@ -28,6 +28,7 @@ class LiveLevel(Protocol):
     plan: Plan
     children: list[Any]
     number: dict[str, int]
+    last: int | None
     clock: Clock
     length: int
     adaptive: bool

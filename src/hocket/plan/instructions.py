@@ -186,6 +186,8 @@ class Try:
     """A step may end early, at an event that was found in it: all roll back and meet it there."""
     announced: bool = False
     """A part ends at the earliest event that a simulator has announced; nothing rolls back for that."""
+    last: str = ""
+    """The one that cannot roll back: it steps when all have that may end the step early; empty: all can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,9 +461,10 @@ def describe_instruction(instruction: Instruction) -> str:
             return f"solve the loop {join_names(ports)}"
         case Times(n):
             return f"{n} times"
-        case Try(_, found, announced):
+        case Try(_, found, announced, last):
             to = " to the next event that is announced" if announced else ""
-            early = "; if one ends early, all roll back, meet it there, and go on" if found else ""
+            who = f"all roll back before {last} steps" if last else "all roll back"
+            early = f"; if one ends early, {who}, meet it there, and go on" if found else ""
             return f"try{to}{early}"
         case Commit(sims):
             return f"commit {join_names(sims)}"

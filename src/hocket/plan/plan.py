@@ -21,6 +21,7 @@ class NoteKind(Enum):
     SOLVED_LOOP = "an algebraic loop that every step solves"
     BROKEN_LOOP = "an algebraic loop that a delay of one step breaks"
     EARLY_END = "steps that may end early, and do not"
+    STEPS_LAST = "the one simulator that cannot roll back: it steps when the end of the step is known"
     LATE_EVENT = "announced events that act late on others"
     ROLLBACK = "simulators that cannot roll back, or do so at a price"
     ORDER = "what caps the order"

@@ -10,7 +10,7 @@ outermost level in which all can.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from hocket.coupling.feedthrough import Feedthrough
@@ -23,6 +23,7 @@ from hocket.model.protocols import Model
 from hocket.plan import Adapt, Body, Commit, Instant, React, Record, Solve, Try
 from hocket.plan.plan import Note, NoteKind
 from hocket.planning.detectors import place_detectors
+from hocket.planning.last_step import NotLastError, step_last
 from hocket.planning.tree import PlanTree
 
 
@@ -61,14 +62,18 @@ def _add_instants(tree: PlanTree, found_outside: bool) -> None:
     models = list(_leaf_models(tree))
     stuck, rigid = _unable_to_roll_back(tree), _rigid(tree)
     finds = any(model.capabilities.stops_early for model in models)
-    found = finds and not stuck and not rigid and not found_outside
+    last = _StepsLast(tree, stuck) if finds and stuck and not rigid and not found_outside else None
+    found = finds and (not stuck or (last is not None and last.possible)) and not rigid and not found_outside
     instant = Instant(
         _instant_body(tree), tree.composite.at_most_instants, tree.composite.on_zeno == "continue"
     )
+    step = last.body if last is not None else place_detectors(tree.plan.step, tree.wiring)
+    around = Try((), found, announced=not rigid, last=last.name if last is not None and found else "")
+    why = last.describe() if last is not None else ""
     tree.plan = replace(
         tree.plan,
-        step=_insert(place_detectors(tree.plan.step, tree.wiring), instant, found, announced=not rigid),
-        notes=(*tree.plan.notes, *_late_notes(tree, stuck, rigid, found or found_outside)),
+        step=_insert(step, instant, around),
+        notes=(*tree.plan.notes, *_late_notes(tree, stuck, rigid, found or found_outside, why)),
     )
     for inner in tree.inner.values():
         if inner.composite.sampled:
@@ -97,14 +102,72 @@ def ends_around(inner: PlanTree, around: PlanTree) -> bool:
     return inner.composite.step <= around.composite.step
 
 
-def _insert(step: Body, instant: Instant, found: bool, announced: bool) -> Body:
+class _StepsLast:
+    """The only simulator of a level that cannot roll back, as the one that steps last, if it can be."""
+
+    def __init__(self, tree: PlanTree, stuck: str):
+        self.body, self.name, self.stuck = place_detectors(tree.plan.step, tree.wiring), "", stuck
+        self.obstacle = ""
+        """Why it cannot step last."""
+        unable = [
+            (level, child)
+            for level in tree.levels()
+            for child in _children_by_name(level)
+            if child not in level.inner and not level.wiring.models[child].capabilities.rollback
+        ]
+        level, child = unable[0]
+        if len(unable) > 1:
+            others = len(unable) - 1
+            self.obstacle = f"nor can {others} more: at most one can step last"
+        elif level is not tree:
+            self.obstacle = ""
+        elif level.wiring.models[child].capabilities.stops_early:
+            self.obstacle = "and may end a step early itself"
+        else:
+            self._order(tree, level.wiring.names[child])
+
+    @property
+    def possible(self) -> bool:
+        """Whether it steps last."""
+        return bool(self.name)
+
+    def _order(self, tree: PlanTree, name: str) -> None:
+        wiring = tree.wiring
+        stoppers = [
+            wiring.names[child]
+            for child, model in enumerate(wiring.models)
+            if (
+                any(each.capabilities.stops_early for each in _leaf_models(tree.inner[child]))
+                if child in tree.inner
+                else model.capabilities.stops_early
+            )
+        ]
+        try:
+            self.body = _within_adapt(self.body, lambda body: step_last(body, name, stoppers, wiring))
+            self.name = name
+        except NotLastError as error:
+            self.obstacle = f"and {error}"
+
+    def describe(self) -> str:
+        """Return what keeps it from stepping last, for a note."""
+        return f", {self.obstacle}" if self.obstacle else ""
+
+
+def _within_adapt(step: Body, change: Callable[[Body], Body]) -> Body:
+    """Return the step of a level with its instructions changed, those inside step control where there is."""
+    if len(step) == 1 and isinstance(step[0], Adapt):
+        return (replace(step[0], body=_within_adapt(step[0].body, change)),)
+    return change(step)
+
+
+def _insert(step: Body, instant: Instant, around: Try) -> Body:
     """Return the step of a level with its instants at the end, made in parts where events are on the way."""
     if len(step) == 1 and isinstance(step[0], Adapt):
-        return (replace(step[0], body=_insert(step[0].body, instant, found, announced)),)
+        return (replace(step[0], body=_insert(step[0].body, instant, around)),)
     if len(step) == 1 and isinstance(step[0], Try):  # written by hand
-        return (replace(step[0], body=(*step[0].body, instant), announced=announced),)
+        return (replace(step[0], body=(*step[0].body, instant), announced=around.announced),)
     whole = (*step, instant)
-    return (Try(whole, found, announced),) if found or announced else whole
+    return (replace(around, body=whole),) if around.found or around.announced else whole
 
 
 def _instant_body(tree: PlanTree) -> Body:
@@ -208,7 +271,7 @@ def _unable_to_roll_back(tree: PlanTree) -> str:
     return ""
 
 
-def _late_notes(tree: PlanTree, stuck: str, rigid: str, found: bool) -> Iterator[Note]:
+def _late_notes(tree: PlanTree, stuck: str, rigid: str, found: bool, obstacle: str = "") -> Iterator[Note]:
     """Yield which events are met late, by how much at most, and why."""
     step = format_duration(tree.composite.step)
     own = [
@@ -224,8 +287,15 @@ def _late_notes(tree: PlanTree, stuck: str, rigid: str, found: bool) -> Iterator
             f"by at most {step}: `{rigid}` accepts steps of one length only"
         )
         yield Note(text, NoteKind.LATE_EVENT, announcing[0])
+    if found and stuck and not rigid:
+        text = f"`{stuck}` cannot roll back: it steps last, when the others have found where the step ends"
+        yield Note(text, NoteKind.STEPS_LAST, stuck)
     if finding and not found:
-        why = f"`{rigid}` accepts steps of one length only" if rigid else f"`{stuck}` cannot roll back"
+        why = (
+            f"`{rigid}` accepts steps of one length only"
+            if rigid
+            else f"`{stuck}` cannot roll back{obstacle}"
+        )
         verb = "find" if len(finding) > 1 else "finds"
         text = (
             f"events that {list_names(finding, 3)} {verb} within a step act on others at the end of it, late "

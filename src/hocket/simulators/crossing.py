@@ -33,6 +33,8 @@ NEXT = 2.0**-16
 ROUNDINGS = 16.0
 """How many roundings of the time apart two ends of a step are at least."""
 HALVINGS = 60
+SPARE = 6
+"""How many more ends than by halving alone may be tried until a crossing is enclosed."""
 EPSILON = 2.0**-52
 
 
@@ -94,8 +96,10 @@ class _Search:
     """The end before which there is no other place, right behind the crossing."""
     suspected: bool = False
     """Whether it has looked within the step already."""
-    lengths: list[float] = field(default_factory=list)
-    """Of the brackets so far."""
+    tries: int = 0
+    """How many ends were tried since the crossing is enclosed,"""
+    most: int = 0
+    """and how many it may be."""
 
 
 class CrossingDetector:
@@ -228,44 +232,57 @@ class CrossingDetector:
 
     def _search(self, t: float, h: float, value: float) -> float | None:
         """Return where the step is to end in place of t + h, since the start; None: where it ends."""
-        search = self.search
+        search, grid, rounding = self.search, self.event_grid, EPSILON * abs(t + h)
         here = (t - search.start.reached) + h
-        least = max(self.tolerance, ROUNDINGS * EPSILON * abs(t + h))
-        seen = [each for each in search.points if abs(each - here) < 0.5 * least]
+        seen = [each for each in search.points if abs(each - here) <= max(0.5 * grid, 2.0 * rounding)]
         here = seen[0] if seen else here
         search.points[here] = value
-        own = search.asked is not None and here >= search.asked - least
+        place = max(grid, ROUNDINGS * rounding)
+        own = search.asked is not None and here >= search.asked - 0.5 * place
         if own:
             search.asked = None
         bracket = self._bracket()
         if bracket is None:
             longest = max(search.points)
             if own and here < longest and not self.model.repeated:
-                return longest
+                return longest - 0.5 * grid
             search.asked = self._extremum(t, h, value)
             return search.asked
         a, b, direction = bracket
         if own and seen and here == b:
-            search.closed = b
-        enclosed = b - a <= least or search.closed == b
+            search.closed = b  # asked for an earlier end, the level came here: there is no place before it
+        enclosed = b - a <= max(self.tolerance, 1.5 * grid, place) or search.closed == b
         if here == b and enclosed:
             return None
         if here < b and (not own or self.model.repeated):
             return None  # others end the step before the crossing; or it goes on from here
-        if enclosed:
-            search.asked = b
-            return b
-        search.lengths.append(b - a)
-        slow = len(search.lengths) > 3 and search.lengths[-1] > 0.5 * search.lengths[-4]
-        root = 0.5 * (a + b) if slow else self._root(a, b, direction * self.band)
-        search.asked = min(max(root, a + 0.5 * least), b - 0.5 * least)
-        if here == b and b - search.asked < self.event_grid:
-            search.asked, search.closed = (
-                None,
-                b,
-            )  # asked for any end behind the root, the level would come here
-            return None
+        # asked for b itself, the level might come to the place behind it: by a rounding of the time
+        search.asked = b - 0.5 * grid if enclosed else self._next_end(a, b, direction, place)
         return search.asked
+
+    def _next_end(self, a: float, b: float, direction: int, place: float) -> float:
+        """Return the end to try next between two that enclose a crossing more loosely than is asked for.
+
+        It aims at the last end before the crossing, and from there at the first one behind it: only when both
+        were seen is it known where the crossing is. A level steps to the first place not before the end.
+        """
+        search, tolerance = self.search, self.tolerance
+        root = self._root(a, b, direction)
+        if tolerance <= 4.0 * place:
+            aim = root if root - a <= place else root - place
+        elif root - a <= 0.5 * tolerance:
+            aim = min(root + 0.25 * tolerance, a + 0.75 * tolerance)
+        else:
+            aim = root - 0.25 * tolerance
+        width, finest, middle = b - a, max(tolerance, place), 0.5 * (a + b)
+        if not search.tries:
+            search.most = max(1, math.ceil(math.log2(width / finest))) + SPARE
+        search.tries += 1
+        # so near the middle that halving from here on still ends in time (Oliveira and Takahashi 2020, ITP)
+        off = max(finest * 2.0 ** max(search.most - search.tries, 0) - 0.5 * width, 0.0)
+        aim = min(max(aim, middle - off), middle + off)
+        first, last = a + 0.5 * place, b - self.event_grid - 0.5 * place
+        return min(max(aim, first), last) if first <= last else middle
 
     def _bracket(self) -> tuple[float, float, int] | None:
         """Return the two ends between which the first crossing that counts is, and its direction."""
@@ -301,14 +318,15 @@ class CrossingDetector:
         search.suspected = True
         return (t - search.start.reached) + vertex
 
-    def _root(self, a: float, b: float, threshold: float) -> float:
-        """Return where the polynomial through the four values around a bracket crosses a threshold."""
+    def _root(self, a: float, b: float, direction: int) -> float:
+        """Return where the polynomial through the four values around a bracket leaves the band."""
+        threshold = direction * self.band
         start, points = self.search.start, self.search.points
         known = [*points.items(), *((time - start.reached, value) for time, value in start.past)]
         others = sorted((each for each in known if each[0] not in (a, b)), key=lambda each: abs(each[0] - a))
         nodes = [(a, points[a]), (b, points[b]), *others[:2]]
         x, c = [node for node, _ in nodes], [value - threshold for _, value in nodes]
-        low, high, below = a, b, c[0] < 0.0
+        low, high = a, b
         for order in range(1, len(x)):
             for k in range(len(x) - 1, order - 1, -1):
                 c[k] = (c[k] - c[k - 1]) / (x[k] - x[k - order])
@@ -323,7 +341,8 @@ class CrossingDetector:
             middle = 0.5 * (low + high)
             if not low < middle < high:
                 break
-            low, high = (middle, high) if (polynomial(middle) < 0.0) == below else (low, middle)
+            # as in _pass, a value on the threshold has not crossed it: at the end before, it may be there
+            low, high = (low, middle) if direction * polynomial(middle) > 0.0 else (middle, high)
         return high
 
     # where it does not

@@ -34,6 +34,7 @@ from hocket.engine.reference.instants import (
     followed_inputs,
     is_level,
     piled_events,
+    stays_due,
     too_many_instants,
 )
 from hocket.engine.reference.iteration import SweepCounts, no_agreement
@@ -411,6 +412,8 @@ class NativeEngine:
                 return no_agreement(level, unknowns, until, residuals, repeat.accelerate)
             case FailureKind.endless_instants:
                 return too_many_instants(level, failure.port, name, t)
+            case FailureKind.stays_due:
+                return stays_due(level, name, failure.value, t)
             case FailureKind.zeno:
                 return piled_events(level, Pace.ZENO, name, t, failure.value)
             case FailureKind.chattering:

@@ -310,7 +310,7 @@ def _compile_instruction(instruction: plan.Instruction, level: Level) -> _native
             return _native.TimesOperation(body=program(inner, level), count=n)
         case plan.Together(bodies):
             return _compile_together(bodies, level)
-        case plan.Try(inner, found, announced):
+        case plan.Try(inner, found, announced, last):
             rest = rest_of_lone_step(level, inner) if found else None
             return _native.TryOperation(
                 body=program(inner, level),
@@ -318,6 +318,7 @@ def _compile_instruction(instruction: plan.Instruction, level: Level) -> _native
                 found=found,
                 announced=announced,
                 scaled=level.length,
+                last=number[last] if last else -1,
             )
         case plan.React(sim):
             return _native.ReactOperation(children=[number[sim]])

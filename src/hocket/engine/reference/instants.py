@@ -46,6 +46,8 @@ class InstantState:
         """Those that have asked for another instant."""
         self.reacted: set[int] = set()
         """Those that have reacted in the instant under way."""
+        self.overdue: dict[int, int] = {}
+        """Of those that react to an event whose time is over: its tick."""
         self.shown: set[tuple[int, int]] = set()
         """The events that are present in the instant under way: child and output."""
         self.places = level.clock.quantum <= level.length >> 20
@@ -179,6 +181,17 @@ def too_many_instants(level: LiveLevel, at_most: int, name: str, t: float) -> Si
     )
 
 
+def stays_due(level: LiveLevel, name: str, due: float, t: float) -> SimulatorError:
+    """Return the error for an event whose time is over, and that is due again when it was handled."""
+    return SimulatorError(
+        f"`{name}` announces an event at t = {due!r} s, which is over: t = {t!r} s is reached, it has "
+        "reacted, and due() still returns the same time after commit()",
+        where=f"`{level.path}`" if level.path else "",
+        expected="a time later than the one reached, or None",
+        hint="let commit() move on to the next event",
+    )
+
+
 def react_child(level: LiveLevel, child: int) -> None:
     """Let a child react to what is present or due; without events of its own it follows inputs that jump."""
     state, simulator, tick = level.instants, level.children[child], level.reached
@@ -199,6 +212,9 @@ def react_child(level: LiveLevel, child: int) -> None:
             level.store_jumps(child, whole=False)
         return
     state.eager.discard(child)
+    state.overdue.pop(child, None)
+    if due is not None and due < tick and not is_level(simulator):
+        state.overdue[child] = due
     state.show(child)
     u = level.inputs_since(child, level.ticks[child])
     shown = (
@@ -315,6 +331,9 @@ def commit_children(level: LiveLevel, sims: tuple[str, ...]) -> None:
                 again = bool(simulator.commit())
         if again:
             state.eager.add(child)
+        elif child in state.overdue and due_tick(level, child) == state.overdue[child]:
+            due, reached = level.clock.time(state.overdue[child]), level.clock.time(level.reached)
+            raise stays_due(level, level.name(child), due, reached)
     for child in [level.number[sim] for sim in sims]:
         if child in state.reacted:
             level.store_jumps(child, whole=False)

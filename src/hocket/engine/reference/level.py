@@ -82,6 +82,7 @@ from hocket.plan import (
     Together,
     Try,
     adapts,
+    walk,
 )
 from hocket.plan.accelerators import LiveAccelerator
 from hocket.plan.instructions import number_ports
@@ -153,6 +154,9 @@ class Level(InstantLevel):
         """Counts what passes from host to host; None: all run on one."""
         self.sent_at_start: dict[tuple[str, str], Load] = {}
         self.instants = InstantState(self)
+        lasts = [each.last for _, each in walk(plan.step) if isinstance(each, Try) and each.last]
+        self.last: int | None = self.number[lasts[0]] if lasts else None
+        """The one that cannot roll back, and steps when the others have found where the step ends."""
         self.ends_outside = False
         """Whether the level around handles steps that end early in this one."""
 

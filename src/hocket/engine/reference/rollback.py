@@ -24,6 +24,7 @@ from hocket.plan import Body, Step, Try, walk
 
 ATTEMPTS = 50
 """How often one step is made shorter."""
+EPSILON = 2.0**-52
 
 
 def run_try(level: LiveLevel, instruction: Try) -> None:
@@ -47,7 +48,7 @@ def run_try(level: LiveLevel, instruction: Try) -> None:
                 level.run(body)
                 break
             except EarlyError as early:
-                if not instruction.found:
+                if not instruction.found or (level.last is not None and level.ticks[level.last] != start):
                     raise
                 early_end = True
                 if rest is None:
@@ -104,7 +105,9 @@ def _early_tick(level: LiveLevel, early: EarlyError, start: int, limit: int) -> 
 
     One that watches may ask for a later end than that of a step which was made shorter: at most the limit.
     """
-    tick = level.clock.event_tick(Fraction(early.reached))
+    tick, last = level.clock.event_tick(Fraction(early.reached)), level.clock.time(limit)
+    if tick > limit and early.reached <= last + 4.0 * EPSILON * abs(last):
+        tick = limit  # beyond it by a rounding of the time
     if not start < tick <= limit or level.clock.time(tick) <= level.clock.time(start):
         raise early
     return tick
@@ -190,7 +193,10 @@ class SavedTree(NamedTuple):
 
 def save_tree(level: LiveLevel) -> SavedTree:
     """Return the state of a whole tree."""
-    children = [level.call_child("save", child) for child in range(len(level.children))]
+    children = [
+        None if child == level.last else level.call_child("save", child)
+        for child in range(len(level.children))
+    ]
     inputs = [(tick, u.copy()) for tick, u in (level.inputs, level.offered)]
     rows = [each.mark() for each in _level_rows(level)]
     led = {key: save_accelerator(each) for key, each in level.accelerators.items()}
@@ -203,7 +209,8 @@ def restore_tree(level: LiveLevel, state: SavedTree) -> None:
     """Bring a tree back to a state; rows kept since then are dropped."""
     children, memory, accounts, ticks, level.now, inputs, rows, led, pace = state
     for child, kept in enumerate(children):
-        level.call_child("restore", child, kept)
+        if child != level.last:  # it has not stepped since
+            level.call_child("restore", child, kept)
     level.memory.restore(memory)
     level.ledger.restore(accounts)
     level.ticks = list(ticks)

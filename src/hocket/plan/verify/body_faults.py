@@ -13,8 +13,9 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from hocket import plan
-from hocket.model.composite import accepts_any_step
-from hocket.plan.instructions import Place, Spot, describe_instruction, named_simulators
+from hocket.model.composite import accepts_any_step, as_level
+from hocket.model.protocols import Model
+from hocket.plan.instructions import Place, Spot, describe_instruction, named_simulators, with_places
 from hocket.plan.verify.level_facts import LevelFacts
 
 
@@ -95,16 +96,39 @@ def _feed_races(
                 yield Finding("race of texts", (at, instruction), sim, "", {"source": name})
 
 
-def try_faults(facts: LevelFacts, spot: Spot, found: bool = True) -> Iterator[Finding]:
+def try_faults(facts: LevelFacts, spot: Spot, found: bool = True, last: str = "") -> Iterator[Finding]:
     """Yield what keeps a Try from shortening the step of the level, and from taking it back where it must."""
     able = list(zip(facts.wiring.names, facts.wiring.models, strict=True))
+    stays = [name for name, model in able if found and name != last and not model.capabilities.rollback]
     for kind, unable in (
-        ("try without rollback", [name for name, model in able if found and not model.capabilities.rollback]),
+        ("try without rollback", stays),
         ("try of fixed steps", [name for name, model in able if not accepts_any_step(model)]),
     ):
         if unable:
             more = f" and {len(unable) - 1} more" if len(unable) > 1 else ""
             yield Finding(kind, spot, unable[0], more={"more": more})
+
+
+def last_step_faults(facts: LevelFacts, instruction: plan.Try, place: Place) -> Iterator[Finding]:
+    """Yield what may end the step of a Try early when the one that cannot roll back has stepped."""
+    last, stepped = instruction.last, False
+    models = dict(zip(facts.wiring.names, facts.wiring.models, strict=True))
+    if models[last].capabilities.stops_early:
+        yield Finding("last may stop", (place, instruction), last)
+    for at, each in with_places(instruction.body, place):
+        sims = [inner.sim for _, inner in plan.walk((each,)) if isinstance(inner, plan.Step)]
+        stepped = stepped or last in sims  # what stands in one instruction with it may come behind it
+        for sim in sims if stepped else ():
+            if sim != last and sim in models and _may_stop(models[sim]):
+                yield Finding("stop behind last", (at, each), sim, more={"last": last})
+
+
+def _may_stop(model: Model) -> bool:
+    """Return whether a simulator, or one inside it, may end a step early."""
+    level = as_level(model)
+    if level is None:
+        return model.capabilities.stops_early
+    return any(_may_stop(each) for each in level.scenario.models.values())
 
 
 def repeat_faults(outer: plan.Repeat, place: Place, saved: set[str]) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ from hocket.plan.verify.body_faults import (
     are_uniform,
     body_owners,
     find_races,
+    last_step_faults,
     repeat_faults,
     steps_in,
     try_faults,
@@ -534,7 +535,9 @@ class PlanReader:
     def attempt(self, instruction: plan.Try, place: Place) -> None:
         """Read a body whose steps may be made shorter."""
         body = instruction.body
-        self.note_all(try_faults(self.facts, self.spot, instruction.found))
+        self.note_all(try_faults(self.facts, self.spot, instruction.found, instruction.last))
+        if instruction.last and self.look_up((instruction.last,)):
+            self.note_all(last_step_faults(self.facts, instruction, place))
         if self.trying:
             self.fault("try in a try")
         elif len(place) > 1 and not (self.adapting and len(place) == 2):

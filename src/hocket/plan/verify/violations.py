@@ -264,6 +264,16 @@ KINDS = {
         "capabilities with `rollback` in the whole level",
         "the plan without the Try",
     ),
+    "last may stop": ViolationKind(
+        "`{sim}` cannot roll back and steps last, and it may itself end the step early",
+        "one that makes every step to its end as the last of a Try",
+        "the plan without the Try",
+    ),
+    "stop behind last": ViolationKind(
+        "`{sim}` may end the step early when `{last}`, which cannot roll back, has stepped",
+        "the step of `{last}` behind those of all that may end it early",
+        "put Step({last!r}) behind Step({sim!r})",
+    ),
     "try of fixed steps": ViolationKind(
         "`{sim}`{more} accepts only whole steps, and a Try makes them shorter",
         "capabilities with `variable_step` in the whole level",
