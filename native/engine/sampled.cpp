@@ -16,7 +16,7 @@ Sampled::Sampled(std::unique_ptr<Simulator> inner, const Setup& setup)
       checked_(inner->checks_itself()),
       step_inner_(inner->step_output()),
       inner_(std::move(inner)),
-      span_{0, setup.length, 0.0, 0.0},
+      length_(setup.length),
       number_(setup.number),
       taken_count_(static_cast<int>(setup.taken.size())),
       values_count_(static_cast<int>(setup.values.size())),
@@ -36,10 +36,8 @@ Sampled::Sampled(std::unique_ptr<Simulator> inner, const Setup& setup)
 }
 
 inline void Sampled::feed() {
-    if (plain_)
-        for (int k = 0; k < taken_count_; ++k) used_[k] = offered_[k];
-    else
-        for (int k = 0; k < taken_count_; ++k) used_[k] = taken_[k].of(offered_.data(), used_[k]);
+    if (plain_) return;
+    for (int k = 0; k < taken_count_; ++k) used_[k] = taken_[k].of(offered_.data(), used_[k]);
 }
 
 bool Sampled::fail(std::int64_t tick) {
@@ -49,11 +47,12 @@ bool Sampled::fail(std::int64_t tick) {
     if (failure_.kind != Failure::Kind::none) return false;
     failure_.kind = Failure::Kind::internal;
     failure_.tick = tick;
+    const double* found = values();
     for (int port = values_count_ - 1; port >= 0; --port)
-        if (!std::isfinite(values_[port])) {
+        if (!std::isfinite(found[port])) {
             failure_.kind = Failure::Kind::not_finite;
             failure_.port = port;
-            failure_.value = values_[port];
+            failure_.value = found[port];
         }
     return false;
 }
@@ -62,22 +61,20 @@ bool Sampled::fail(std::int64_t tick) {
 inline bool Sampled::keep_outputs(bool made, std::int64_t tick) {
     double finite = 0.0;
     if (!checked_)
-        for (int k = 0; k < values_count_; ++k) finite = finite + (values_[k] - values_[k]);
+        for (int k = 0; k < values_count_; ++k) finite = finite + (values()[k] - values()[k]);
     if (!made || finite != 0.0) [[unlikely]]
         return fail(tick);
-    if (plain_)
-        for (int k = 0; k < outputs_; ++k) shown_[k] = values_[k];
-    else
-        for (int k = 0; k < outputs_; ++k) shown_[k] = given_[k].of(values_.data(), 0.0);
+    if (plain_) return true;
+    for (int k = 0; k < outputs_; ++k) shown_[k] = given_[k].of(values_.data(), 0.0);
     return true;
 }
 
 inline bool Sampled::own_step() {
     feed();
-    span_.tick = now_;
-    const bool made = step_inner_(*inner_, span_, used_.data(), values_.data());
+    const Span span{now_, length_, 0.0, 0.0};
+    const bool made = step_inner_(*inner_, span, used(), values());
     now_ = next_;
-    next_ = now_ + span_.ticks;
+    next_ = now_ + length_;
     return keep_outputs(made, now_);
 }
 
@@ -92,11 +89,11 @@ bool Sampled::step(const Span& span, const double* u) {
         }
         return true;
     }
-    const bool whole = span.ticks % span_.ticks == 0;
+    const bool whole = span.ticks % length_ == 0;
     if (whole || tick == now_) take(u);
     if (!whole) return end == next_ ? own_step() : true;
     now_ = tick;
-    next_ = tick + span_.ticks;
+    next_ = tick + length_;
     while (now_ < end)
         if (!own_step()) return false;
     return true;
@@ -106,7 +103,7 @@ bool Sampled::output(std::int64_t tick, const double* u, double* y) {
     if (follows_ && tick == now_) {
         take(u);
         feed();
-        if (!keep_outputs(inner_->output(tick, used_.data(), values_.data()), tick)) return false;
+        if (!keep_outputs(inner_->output(tick, used(), values()), tick)) return false;
     }
     show(y);
     return true;
@@ -187,7 +184,7 @@ bool Sampled::save(Snapshot& to) {
     to.inner.resize(1);
     to.keep(now_);
     to.keep(next_);
-    to.keep(shown_.data(), outputs_);
+    to.keep(shown_.data(), most);  // with outputs that nobody outside sees
     to.keep(offered_.data(), inputs_);
     to.keep(used_.data(), taken_count_);
     to.keep(values_.data(), values_count_);
@@ -198,7 +195,7 @@ bool Sampled::restore(Snapshot& from) {
     from.rewind();
     from.take(now_);
     from.take(next_);
-    from.take(shown_.data(), outputs_);
+    from.take(shown_.data(), most);
     from.take(offered_.data(), inputs_);
     from.take(used_.data(), taken_count_);
     from.take(values_.data(), values_count_);

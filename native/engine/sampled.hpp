@@ -13,7 +13,7 @@
 
 namespace hocket {
 
-class Sampled final : public Simulator {
+class alignas(64) Sampled final : public Simulator {
   public:
     static constexpr int most = 4;  // inputs, and outputs, that lie beside the rest
 
@@ -72,6 +72,11 @@ class Sampled final : public Simulator {
     bool keep_outputs(bool made, std::int64_t tick);
     bool fail(std::int64_t tick);
 
+    // Numbers that are handed on as they are lie in one place.
+    const double* used() const { return plain_ ? offered_.data() : used_.data(); }
+    double* values() { return plain_ ? shown_.data() : values_.data(); }
+
+    // what a step touches comes first: two cache lines
     std::int64_t now_ = 0, next_ = 0;  // when the period began, and when it ends
     int inputs_, outputs_;
     bool plain_;  // its numbers are handed on as they are
@@ -80,9 +85,9 @@ class Sampled final : public Simulator {
     std::array<double, most> shown_{}, offered_{};
     StepOutput step_inner_;
     std::unique_ptr<Simulator> inner_;
-    Span span_;  // of the simulator's step
-    std::array<double, most> used_{}, values_{};
+    std::int64_t length_;
     int number_, taken_count_, values_count_;
+    std::array<double, most> used_{}, values_{};
     std::vector<Handed> taken_, given_;
     Failure failure_;
 };

@@ -165,7 +165,7 @@ class StateSpace final : public Simulator {
 
 // N states, M inputs that are held, P outputs, all known to the compiler; everything a step touches lies
 // together, the maps of one length among it: those of the steps that are made one after another.
-template <int N, int M, int P> class Small final : public Simulator {
+template <int N, int M, int P> class alignas(64) Small final : public Simulator {
   public:
     Small(const Linear& model, const std::vector<double>& z) : model_(&model) {
         take(*model.lengths.front());
