@@ -133,8 +133,8 @@ Simulator::StepOutput Sampled::step_output() const {
     };
 }
 
-// Who ends a period changes from step to step: found without branches, which could not be foretold. Then
-// those that do are stepped.
+// Who ends a period changes from step to step: found without a branch, which could not be foretold, and
+// stepped afterwards.
 Simulator::RunEnd Sampled::step_single(Slot* slot, Slot* last, const Span& span, const double* u, double* y) {
     constexpr int together = 64;
     const std::int64_t tick = span.tick, after = span.tick + span.ticks;
@@ -147,8 +147,7 @@ Simulator::RunEnd Sampled::step_single(Slot* slot, Slot* last, const Span& span,
             if (slot->tick != tick || tick < sampled.now_ || after > sampled.next_) [[unlikely]]
                 break;
             slot->tick = after;
-            const double offered[2] = {sampled.offered_[0], u[slot->u]};
-            sampled.offered_[0] = offered[tick == sampled.now_];
+            if (tick == sampled.now_) sampled.offered_[0] = u[slot->u];
             y[slot->y] = sampled.shown_[0];
             ending[count] = slot;
             count += after == sampled.next_;

@@ -77,12 +77,12 @@ class alignas(64) Sampled final : public Simulator {
     double* values() { return plain_ ? shown_.data() : values_.data(); }
 
     // what a step touches comes first: two cache lines
-    std::int64_t now_ = 0, next_ = 0;  // when the period began, and when it ends
+    std::int64_t now_ = 0, next_ = 0;               // when the period began, and when it ends
+    std::array<double, most> offered_{}, shown_{};  // the first of each in the first line
     int inputs_, outputs_;
     bool plain_;  // its numbers are handed on as they are
     bool follows_, around_;
     bool checked_;  // the simulator looks at its outputs itself
-    std::array<double, most> shown_{}, offered_{};
     StepOutput step_inner_;
     std::unique_ptr<Simulator> inner_;
     std::int64_t length_;

@@ -163,9 +163,10 @@ class StateSpace final : public Simulator {
     std::unique_ptr<std::vector<double>> rate_;
 };
 
-// N states, M inputs that are held, P outputs, all known to the compiler; everything a step touches lies
-// together, the maps of one length among it: those of the steps that are made one after another.
-template <int N, int M, int P> class alignas(64) Small final : public Simulator {
+// N states, M inputs that are held, P outputs, and whether they follow the inputs (F), all known to the
+// compiler; everything a step touches lies together, the maps of one length among it: those of the steps that
+// are made one after another.
+template <int N, int M, int P, bool F> class alignas(64) Small final : public Simulator {
   public:
     Small(const Linear& model, const std::vector<double>& z) : model_(&model) {
         take(*model.lengths.front());
@@ -187,7 +188,7 @@ template <int N, int M, int P> class alignas(64) Small final : public Simulator 
         return true;
     }
     bool output(std::int64_t, const double* u, double* y) override {
-        short_sums(y, P, C_.data(), z_.data(), N, D_.data(), u, M);
+        short_sums(y, P, C_.data(), z_.data(), N, D_.data(), u, F ? M : 0);
         double finite = y[0] - y[0];
         for (int i = 1; i < P; ++i) finite = finite + (y[i] - y[i]);
         return finite == 0.0;
@@ -262,7 +263,9 @@ std::unique_ptr<Simulator> fitting(const Linear& model, const std::vector<double
         if (model.inputs < M) return fitting<N, M - 1, P>(model, z);
     if constexpr (P > 1)
         if (model.outputs < P) return fitting<N, M, P - 1>(model, z);
-    return std::make_unique<Small<N, M, P>>(model, z);
+    if constexpr (M > 0)
+        if (model.feeds_through) return std::make_unique<Small<N, M, P, true>>(model, z);
+    return std::make_unique<Small<N, M, P, false>>(model, z);
 }
 
 }  // namespace
