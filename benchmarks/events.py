@@ -158,8 +158,8 @@ def chain(count: int, source: Any) -> hk.Composite:
 def compare_levels() -> None:
     """Print what a step between events costs, against a step of the same level without any.
 
-    Events are at ends of steps: there are as many steps with them as without. Few and many of them tell their own
-    cost, which is taken off.
+    Events are at ends of steps: there are as many steps with them as without. Few and many of them tell their
+    own cost, which is taken off.
     """
     steps, few, many = 20_000, 200, 1000
     print("a step between events / a step of the same level without events; and what an event itself costs")

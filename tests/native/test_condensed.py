@@ -1,4 +1,4 @@
-"""Sampled levels with one linear simulator inside: compiled code runs them without a program, with the same bits."""
+"""Sampled levels with one linear simulator inside: run natively without a program, with the same bits."""
 
 from __future__ import annotations
 
