@@ -333,7 +333,9 @@ class Agreed:
 # levels
 
 class Clock:
-    def __init__(self, *, tick: int, start: int, denominator: int, quantum: int = 1) -> None: ...
+    def __init__(
+        self, *, tick: int, start: int, denominator: int, quantum: int = 1, coarse: int = 0
+    ) -> None: ...
     def event_tick(self, seconds: float, *, nearest: bool) -> int: ...
 
 class InputKind(Enum):

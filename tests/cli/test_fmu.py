@@ -287,7 +287,8 @@ def test_the_page_of_one_that_does_not_run_here(here):
     build("clocked", 3, folder=here / "other")
     page = good("show", "other/lag.fmu")
     assert "no: the FMU has no binary for this platform; it is for Windows only" in page
-    assert "no: it has clocks, which hocket does not tick: `tick`" in good("show", "other/clocked.fmu")
+    assert "tick  clock" in good("show", "other/clocked.fmu")
+    assert "tick" in refused("run", "other/clocked.fmu", "--stop", "1")  # nothing ticks it
 
 
 def test_what_the_binary_lacks(here):
@@ -517,6 +518,8 @@ def test_ctrl_c_stops_a_sweep(here):
 def test_the_page_about_fmus_is_true(here):
     text = (ROOT / "docs" / "fmus.md").read_text()
     names: dict = {}
+    build("canbus", 3, folder=here, modelName="bus").rename(here / "bus.fmu")
+    build("node", 3, folder=here)
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(block, names)
     assert names["run"].status == "finished"

@@ -97,6 +97,14 @@ def test_a_jump_between_steps_keeps_the_order(algorithm: str, where: str, how: s
     assert errors[-1] < (2e-2 if how == "hold" else 1e-3)
 
 
+@pytest.mark.parametrize("how", ["hold", "linear", "quadratic"])
+@pytest.mark.parametrize("where", SYSTEMS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_jump_between_steps_has_the_same_bits_on_both_engines(algorithm, where, how, tmp_path) -> None:
+    build, _ = SYSTEMS[where]
+    both(build("1/20 s", ALGORITHMS[algorithm], how), tmp_path, stop=0.4)
+
+
 @pytest.mark.parametrize("how", ["hold", "linear"])
 def test_step_control_is_as_good_as_its_tolerance_across_a_jump(how: str, tmp_path: Any) -> None:
     """A step control by defects keeps the error in proportion to the tolerance."""
@@ -172,6 +180,16 @@ def test_a_jump_into_a_lag_alone_is_exact(algorithm: str, how: str, engine: str,
     assert list(y[at]) == [0.0, 1.0], "the row before the jump and the one after it"
     before = t < JUMP
     assert not rows(run, "lag.y")[1][before].any(), "nothing acts before its instant"
+
+
+def test_events_have_two_rows_also_where_rows_are_rare(tmp_path: Any) -> None:
+    scenario = hk.Scenario({"src": jumping_source(), "lag": lag(3.0, 3.0, 0.0)}, {"lag.u": "src.y"})
+    run = both(hk.Composite(scenario, "1/10 s"), tmp_path, stop=1, every="1/2 s")
+    t, y = rows(run, "src.y")
+    assert list(t) == [0.0, JUMP, JUMP, 0.5, 1.0]
+    assert list(y) == [0.0, 0.0, 1.0, 1.0, 1.0]
+    expected = [0.0, 0.0, 0.0, *(1.0 - np.exp(-3.0 * (end - JUMP)) for end in (0.5, 1.0))]
+    assert rows(run, "lag.y")[1] == pytest.approx(expected, abs=1e-12)
 
 
 def rows(run: Any, port: str) -> tuple[np.ndarray, np.ndarray]:
@@ -503,6 +521,37 @@ def test_events_beside_fixed_steps_are_late_and_noted(tmp_path: Any) -> None:
         "late by at most 0.1 s: `fixed` accepts steps of one length only" in note
         for note in run.info["notes"]
     )
+
+
+# what jumps because something else does
+
+
+def following(**gains: float) -> hk.Scenario:
+    """Return the source, two gains in a loop, a.y = u + 0.5 b.y and b.y = `b` a.y, and a lag behind them."""
+    a = hk.StateSpace([[-1.0]], [[0.0, 0.0]], [[0.0]], D=[[1.0, 0.5]], inputs=["u", "b"], outputs=["y"])
+    b = hk.StateSpace([[-1.0]], [[0.0]], [[0.0]], D=[[gains["b"]]], inputs=["a"], outputs=["y"])
+    wires = {"a.u": "src.y", "a.b": "b.y", "b.a": "a.y", "lag.u": "a.y"}
+    models = {"src": jumping_source(), "a": a, "b": b, "lag": lag(3.0, 3.0, 0.0)}
+    if not gains["b"]:
+        del wires["b.a"], wires["a.b"], models["b"]
+        models["a"] = hk.StateSpace([[-1.0]], [[0.0]], [[0.0]], D=[[1.0]], inputs=["u"], outputs=["y"])
+    return hk.Scenario(models, wires)
+
+
+@pytest.mark.parametrize("how", ["hold", "linear", "quadratic"])
+@pytest.mark.parametrize(("b", "gain"), [(0.0, 1.0), (0.5, 4.0 / 3.0)], ids=["alone", "in a loop"])
+@pytest.mark.parametrize("algorithm", ["jacobi", "gauss-seidel"])
+def test_what_follows_a_jump_jumps_and_forgets_too(
+    algorithm: str, b: float, gain: float, how: str, tmp_path: Any
+) -> None:
+    """A gain has no events of its own; a line through its value before the jump would be wrong by 0.1."""
+    scenario = following(b=b)
+    order = [name for name in ("src", "a", "b", "lag") if name in scenario.models]
+    composite = hk.Composite(scenario, "1/10 s", ALGORITHMS[algorithm](*order), extrapolation=how)
+    run = both(composite, tmp_path, stop=1)
+    assert run.final("lag.y") == pytest.approx(gain * (1.0 - np.exp(-3.0 * (1.0 - JUMP))), abs=1e-12)
+    t, y = rows(run, "a.y")
+    assert list(y[t == JUMP]) == pytest.approx([0.0, gain], abs=1e-12)
 
 
 def test_events_in_a_sampled_level_are_refused_where_nobody_meets_them() -> None:

@@ -97,7 +97,7 @@ step = "0.1 s"
 
 [models.thermostat]
 type = "python"
-class = "examples/thermostat.py:Thermostat"
+class = "tests/sampled_thermostat.py:Thermostat"
 feedthrough = { heat = ["temperature"] }
 probed = true
 replay = true
@@ -139,13 +139,13 @@ def test_equations_that_were_tried_are_marked_in_files():
 
 def test_files_know_it():
     experiment = loads(FILE)
-    bare = hk.Python("examples/thermostat.py:Thermostat")
+    bare = hk.Python("tests/sampled_thermostat.py:Thermostat")
     told = {"heat": ["temperature"]}
     assert experiment.composite.scenario.models["thermostat"] == Replay(Reacting(bare, told, probed=True))
     assert loads(dumps(experiment)) == experiment
     for wrong, message, line in (
         ('feedthrough = { heat = ["temprature"] }', "did you mean `temperature`", 7),
-        ("", "`probed` is said of nothing", 8),
+        ("", "`probed` stands without `feedthrough`", 8),
     ):
         with pytest.raises(hk.ScenarioError, match=message) as caught:
             loads(FILE.replace('feedthrough = { heat = ["temperature"] }', wrong))

@@ -339,7 +339,7 @@ def test_levels_and_what_is_no_model_are_refused():
             Replay(wrong)
 
 
-CLASS = "examples/thermostat.py:Thermostat"
+CLASS = "tests/sampled_thermostat.py:Thermostat"
 FILE = f"""
 step = "0.1 s"
 orchestrator = "iterate"

@@ -204,7 +204,7 @@ outputs = ["temperature [K]"]
 
 [models.thermostat]
 type = "python"
-class = "examples/thermostat.py:Thermostat"
+class = "tests/sampled_thermostat.py:Thermostat"
 replay = true
 slopes = "1 ms"
 
@@ -216,8 +216,8 @@ thermostat.temperature = "room.temperature"
 
 def test_files_know_it():
     for written, model in (
-        ('"1 ms"', Sloped(Replay(hk.Python("examples/thermostat.py:Thermostat")), "1 ms")),
-        ('"backward"', Sloped(Replay(hk.Python("examples/thermostat.py:Thermostat")))),
+        ('"1 ms"', Sloped(Replay(hk.Python("tests/sampled_thermostat.py:Thermostat")), "1 ms")),
+        ('"backward"', Sloped(Replay(hk.Python("tests/sampled_thermostat.py:Thermostat")))),
     ):
         experiment = loads(FILE.replace('"1 ms"', written))
         assert experiment.composite.scenario.models["thermostat"] == model
@@ -248,6 +248,6 @@ def test_a_trial_in_a_file_wants_a_way_back():
 
 
 def test_wrappers_in_another_order_cannot_be_written():
-    scenario = hk.Scenario({"a": Replay(Sloped(hk.Python("examples/thermostat.py:Thermostat")))})
+    scenario = hk.Scenario({"a": Replay(Sloped(hk.Python("tests/sampled_thermostat.py:Thermostat")))})
     with pytest.raises(hk.ScenarioError, match="cannot be written"):
         dumps(hk.Composite(scenario, "0.1 s"))

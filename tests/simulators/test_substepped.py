@@ -254,7 +254,7 @@ outputs = ["temperature [K]"]
 
 [models.thermostat]
 type = "python"
-class = "examples/thermostat.py:Thermostat"
+class = "tests/sampled_thermostat.py:Thermostat"
 substep = "25 ms"
 
 [connections]
@@ -266,7 +266,7 @@ thermostat.temperature = "room.temperature"
 def test_files_know_it():
     experiment = loads(FILE)
     model = experiment.composite.scenario.models["thermostat"]
-    assert model == Substepped(hk.Python("examples/thermostat.py:Thermostat"), "25 ms")
+    assert model == Substepped(hk.Python("tests/sampled_thermostat.py:Thermostat"), "25 ms")
     text = dumps(experiment)
     assert 'substep = "25 ms"' in text
     assert loads(text) == experiment

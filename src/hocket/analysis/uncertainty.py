@@ -28,7 +28,15 @@ from hocket.files.error_estimate import ErrorEstimate, format_time
 from hocket.files.experiments import ExperimentLike, vary_experiment
 from hocket.files.plotting import Series
 from hocket.files.run_folder import Run
-from hocket.model.arguments import expect, expect_call, expect_count, expect_folder, is_one_of, is_whole
+from hocket.model.arguments import (
+    expect,
+    expect_call,
+    expect_count,
+    expect_flags,
+    expect_folder,
+    is_one_of,
+    is_whole,
+)
 from hocket.model.clock import Duration
 from hocket.model.distributions import Distribution, as_distributions
 from hocket.model.experiment import Experiment
@@ -41,6 +49,8 @@ INNER = 0.9
 SMALL, LARGE = 0.1, 0.5
 """Shares of the variance: below the first the error of the coupling does not matter, above the second it is
 what matters most."""
+MOST = 1_000_000
+"""Runs of a study."""
 SHOWN = 4
 """Ports in a picture."""
 _STUDY = "study.json"
@@ -283,6 +293,7 @@ def study(
     are those of `hocket.run`.
     """
     _check_study_arguments(method, runs, seed, quantity, workers)
+    expect_flags(estimate=estimate)
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: runs done, of all")
     of_experiment = {name: options.pop(name) for name in OF_EXPERIMENT if name in options}
@@ -314,7 +325,7 @@ def study(
 def _check_study_arguments(method: Any, runs: Any, seed: Any, quantity: Any, workers: Any) -> None:
     known = " or ".join(f'"{each}"' for each in get_args(Method))
     expect(is_one_of(method, get_args(Method)), "method", method, known)
-    expect(is_whole(runs, 2), "runs", runs, "a whole number from 2 on")
+    expect(is_whole(runs, 2) and runs <= MOST, "runs", runs, f"a whole number from 2 to {MOST:,}")
     expect(is_whole(seed, 0), "seed", seed, "a whole number from 0 on")
     wanted = " or ".join(f'"{each}"' for each in get_args(Quantity))
     expect(is_one_of(quantity, get_args(Quantity)), "quantity", quantity, wanted)

@@ -61,7 +61,7 @@ def show(
         hocket show a.fmu b.fmu --connect b.u=a.y
     """
     file, *more = files
-    if is_fmu(file) and not more and not changes.typed().keys() - {"--build"}:
+    if is_fmu(file) and not more and not changes.typed_options().keys() - {"--build"}:
         print_out(*fmu_page(file, everything, changes.build))
         return
     experiment = read_changed(files, changes, looks=True)

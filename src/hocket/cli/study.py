@@ -47,7 +47,9 @@ def study(
     everything: options.AllRows = False,
     quiet: Annotated[bool, flag("--quiet", "Show no progress.")] = False,
 ) -> None:
-    """Run with uncertain parameters, and put the spread of the results beside the error of the coupling.
+    """Run with uncertain parameters: bands, sensitivities, and the share of the macro step.
+
+    The spread of the results stands beside the error of the coupling.
 
     A distribution is normal(mean, deviation), uniform(low, high), triangular(low, likely, high) or
     lognormal(median, deviation of the logarithm). Ctrl-C stops: with --folder the runs so far are kept, and

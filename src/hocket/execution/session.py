@@ -30,6 +30,7 @@ from hocket.engine.reference.instants import take_first_instants
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import StepCounts
 from hocket.engine.selection import ConstraintDrift, RecordedTable, TableChoice, bind_tables, keep_start_rows
+from hocket.engine.value_watch import ValueWatch
 from hocket.errors import ConvergenceError, EndRequestError, HocketError, merge_notes
 from hocket.files.run_facts import FACTS, Status
 from hocket.files.run_folder import Run, RunFolder
@@ -170,6 +171,7 @@ class Execution:
     """The stored energy at the start, of simulators that tell it."""
     notes: list[str] = field(default_factory=list)
     drift: ConstraintDrift = field(default_factory=lambda: ConstraintDrift(()))
+    watch: ValueWatch = field(default_factory=lambda: ValueWatch((), {}, 0.0, 1.0))
     written: dict[int, float] = field(default_factory=dict)
     """Per table: the time of the newest row on disk."""
     unwritten: dict[int, Array] = field(default_factory=dict)
@@ -193,6 +195,8 @@ class Execution:
             keep_start_rows(self.recorded)
             take_first_instants(self.level)
             self.drift = ConstraintDrift(self.recorded)
+            start = float(job.experiment.start)
+            self.watch = ValueWatch(self.recorded, job.experiment.valid, start, float(job.stop))
             self.stored = stored_energies(self.level)
             check_stored_energies(self.stored, job.clock.time(0))
             why = native_obstacle(self.level, job.steps * self.level.length)
@@ -291,6 +295,9 @@ class Execution:
             self.notes = [*self.notes, *kept]
             self.output.add({"notes": self.notes, **self.drift.facts()})
         self._keep_simulator_notes()
+        if found := self.watch.findings():
+            self.notes = [*self.notes, *merge_notes([str(each) for each in found])]
+            self.output.add({"notes": self.notes, "findings": self.watch.facts()})
         if self.engine.within_step:
             if status != "ended":  # who has ended it, and where, is noted
                 step = f"stopped within a macro step, at t = {self.time_reached!r} s"
@@ -448,6 +455,7 @@ class Execution:
     def _write(self, index: int, block: Array) -> None:
         self.recorder.write(index, block)
         self.drift.observe(index, block)
+        self.watch.observe(index, block)
         self.written[index] = float(block[-1, 0])
 
     def _squeeze(self, index: int, block: Array) -> None:

@@ -1,4 +1,4 @@
-"""Crossings as simulators: who watches what, and when in a step.
+"""Crossings as simulators: which output each watches, and when in a step.
 
 In:  a Composite with crossings; the step of a level, as its orchestrator wrote it
 Out: the same with a detector for each; the step in which each detector comes after what it watches

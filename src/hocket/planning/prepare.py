@@ -10,10 +10,9 @@ from functools import partial
 from typing import Any
 
 from hocket.coupling.feedthrough import with_direct_feedthrough
-from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import scenario_faults
 from hocket.errors import ScenarioError, raise_faults
-from hocket.model.composite import Composite, levels
+from hocket.model.composite import Composite, as_level, levels
 from hocket.model.extrapolators import Hold
 from hocket.model.memo import Memo
 from hocket.model.ports import Port
@@ -29,10 +28,18 @@ def prepare_composite(composite: Composite, tries: bool = True) -> Composite:
     """
     composite = without_constraints(composite, tries)
     composite = _place_detectors(composite)
-    scenario = with_level_ports(_with_sampled_levels(_balance_bonds(composite)))
+    scenario = _make_level_ports(_with_sampled_levels(_balance_bonds(composite)))
     scenario = with_direct_feedthrough(scenario)
     raise_faults(scenario_faults(scenario))
     return composite.with_scenario(scenario)
+
+
+def _make_level_ports(scenario: Scenario) -> Scenario:
+    if not any(as_level(model) for model in scenario.models.values()):
+        return scenario
+    from hocket.coupling.level_ports import with_level_ports
+
+    return with_level_ports(scenario)
 
 
 def _balance_bonds(composite: Composite) -> Scenario:
@@ -65,7 +72,7 @@ def _eliminate_constraints(composite: Composite, tries: bool) -> Composite:
     try:
         return needed.apply(composite)
     except ScenarioError as error:
-        others = scenario_faults(with_level_ports(composite.scenario))
+        others = scenario_faults(_make_level_ports(composite.scenario))
         connected = [fault for fault in others if fault.place.section == "connections"]
         raise ScenarioError([*connected, *error.faults]) from None
 

@@ -98,4 +98,4 @@ def _with_ports(model: Any, path: str, used: set[tuple[bool, str]], events: set[
 
     inputs = ports(model.own_inputs, False)
     outputs = ports(model.own_outputs, True)
-    return model.unloaded(inputs, tuple(replace(port, feedthrough=()) for port in outputs))
+    return model.without_class(inputs, tuple(replace(port, feedthrough=()) for port in outputs))

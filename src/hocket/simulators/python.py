@@ -203,8 +203,8 @@ class Python(Recipe):
         """Whether its class is to be loaded before anything is known of it but what is given here."""
         return isinstance(self.cls, str) and "_class_facts" not in self.__dict__
 
-    def unloaded(self, inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Python:
-        """Return the same model with these ports, for those who look at it without loading its class."""
+    def without_class(self, inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Python:
+        """Return the same model with these ports, to be looked at without loading its class."""
         bare = copy.copy(self)
         events = any(port.event for port in (*inputs, *outputs))
         bare.__dict__["_class_facts"] = _ClassFacts(None, inputs, outputs, Capabilities(events=events), True)
@@ -258,7 +258,7 @@ class Python(Recipe):
 
     def _ambiguous_faults(self, cls: type[Any], where: str) -> Iterator[Fault]:
         """Yield the options of sampling that are parameters of the class too."""
-        for name in () if self.sampling is None else self.sampling.given:
+        for name in () if self.sampling is None else self.sampling.written_options:
             if name in _parameter_names(cls):
                 what = (
                     f"`{name}` is a parameter of `{cls.__name__}`, and of its sampling where it has a period"

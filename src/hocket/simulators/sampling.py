@@ -84,7 +84,7 @@ class Sampling:
         )
 
     @property
-    def given(self) -> list[str]:
+    def written_options(self) -> list[str]:
         """Which options were written beside the period."""
         options = {"offset": self.offset, "delay": self.delay, "jitter": self.jitter, "seed": self.seed}
         return [name for name, value in options.items() if value is not None]

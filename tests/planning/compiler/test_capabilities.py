@@ -386,7 +386,7 @@ def test_an_algorithm_of_ones_own_says_what_it_needs():
 
 
 def test_what_was_emulated_round_trips_through_a_file():
-    thermostat = hk.Python("examples/thermostat.py:Thermostat")
+    thermostat = hk.Python("tests/sampled_thermostat.py:Thermostat")
     room = hk.StateSpace(
         [[-1.0]], [[1.0]], [[1.0]], x0=[293.0], inputs=["heat [W]"], outputs=["temperature [K]"]
     )

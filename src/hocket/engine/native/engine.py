@@ -236,9 +236,9 @@ class NativeEngine:
     def rows(self, index: int) -> Array:
         """Return the final rows that wait for a recorded table, and forget them."""
         first = self.recorded[index].rows
-        waiting = first.taken() if first.count else None
+        waiting = first.take() if first.count else None
         if index not in self.native_rows:
-            return first.taken() if waiting is None else waiting
+            return first.take() if waiting is None else waiting
         block = self.native_rows[index].take()
         return block if waiting is None else np.concatenate([waiting, block])
 
@@ -472,7 +472,7 @@ def _event_signal(level: Level, child: int, port: int, is_input: bool) -> int:
 
 
 def _hand_over_instants(level: Level, built: _native.Level) -> None:
-    """Tell compiled code what happens at instants: who takes part, and what drives whom."""
+    """Tell compiled code what happens at instants: which children take part, and which drive which."""
     state, wiring = level.instants, level.wiring
     first = wiring.first_outputs
 

@@ -21,6 +21,7 @@ from hocket.engine.ledger import Ledger
 from hocket.engine.memory import ExchangeMemory
 from hocket.engine.reference.acceleration import make_accelerator
 from hocket.engine.reference.instants import (
+    InstantLevel,
     InstantState,
     commit_children,
     is_level,
@@ -89,7 +90,7 @@ from hocket.plan.messages import Load, Post
 EPSILON = 2.0**-52
 
 
-class Level:
+class Level(InstantLevel):
     """One co-simulation, live. It is a simulator; its clock counts the ticks of the whole tree.
 
     `length` is its step in ticks, `degree` that of the polynomials it is given, `inputs` the ones in use and

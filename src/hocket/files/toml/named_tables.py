@@ -6,7 +6,7 @@ Out: what it describes, by name, and back; everything is kept with its place
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_args
 
 from hocket.errors import ScenarioError, suggest_nearest
@@ -31,6 +31,7 @@ from hocket.model.distributions import Distribution
 from hocket.model.experiment import Tuning
 from hocket.model.hosts import RESERVED, Hosts, Link
 from hocket.model.scenario import Insertion
+from hocket.model.validity import ValidRange
 
 BOND = table_kind(
     "a bond",
@@ -239,32 +240,36 @@ def _join_values(value: Any, place: FilePlace) -> Any:
 CHOICES = TuneForm()
 
 
-class UncertainForm:
-    """Distributions by path; `spring.k` without quotes is a table in a table, and meant as a path."""
+class PathTextsForm:
+    """What is written as a text, by path; `spring.k` without quotes is a table in a table and a path."""
+
+    def __init__(self, parse: Callable[[Any], Any], expected: str):
+        self.parse, self.expected = parse, expected
 
     def read(self, value: Any, place: FilePlace) -> Any:
         if not isinstance(value, dict):
-            return place.report_unexpected(value, 'a table of distributions: "spring.k" = "normal(20, 2)"')
-        found = dict(self._parse(value, place))
+            return place.report_unexpected(value, self.expected)
+        found = dict(self._parse_all(value, place))
         return WRONG if WRONG in found.values() else found
 
-    def _parse(
+    def _parse_all(
         self, table: Mapping[str, Any], place: FilePlace, before: str = ""
     ) -> Iterator[tuple[str, Any]]:
         for key, value in table.items():
             if isinstance(value, dict):
-                yield from self._parse(value, place / key, f"{before}{key}.")
+                yield from self._parse_all(value, place / key, f"{before}{key}.")
                 continue
             try:
-                yield f"{before}{key}", Distribution.parse(value)
+                yield f"{before}{key}", self.parse(value)
             except ScenarioError as error:
                 yield f"{before}{key}", (place / key).report_unexpected(value, error.faults[0].expected)
 
-    def write(self, value: Mapping[str, Distribution], place: FilePlace) -> Any:  # noqa: ARG002
+    def write(self, value: Mapping[str, Any], place: FilePlace) -> Any:  # noqa: ARG002
         return Section({path: str(each) for path, each in value.items()}) or None
 
     def schema(self) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "object"}]}}
 
 
-UNCERTAIN = UncertainForm()
+UNCERTAIN = PathTextsForm(Distribution.parse, 'a table of distributions: "spring.k" = "normal(20, 2)"')
+VALID = PathTextsForm(ValidRange.parse, 'a table of ranges: "pipe.p" = "0 < p < 10 bar"')

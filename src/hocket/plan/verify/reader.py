@@ -202,11 +202,11 @@ class PlanReader:
         elif isinstance(instruction, plan.Step):
             self.step(child, instruction.fraction)
         elif isinstance(instruction, plan.Feed):
-            self.feed(child, self._chosen(child, instruction.ports, self.facts.model(child).inputs))
+            self.feed(child, self._port_numbers(child, instruction.ports, self.facts.model(child).inputs))
         else:
-            self.read(child, self._chosen(child, instruction.ports, self.facts.model(child).outputs))
+            self.read(child, self._port_numbers(child, instruction.ports, self.facts.model(child).outputs))
 
-    def _chosen(self, child: int, ports: tuple[str, ...], every: Sequence[Port]) -> set[int] | None:
+    def _port_numbers(self, child: int, ports: tuple[str, ...], every: Sequence[Port]) -> set[int] | None:
         """Return the numbers of the ports that an instruction names; None: all. Unknown ones are faults."""
         if not ports:
             return None
