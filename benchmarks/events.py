@@ -28,6 +28,7 @@ import numpy as np
 import simpy
 
 import hocket as hk
+from hocket.engine.native.engine import NativeEngine
 from loop import started, timed
 
 LIMIT = 3.0
@@ -105,28 +106,32 @@ def composite(factory: Factory, plant: bool, emits: bool) -> hk.Composite:
 # a level that meets events, beside one that meets none
 
 
-class Beat:
-    """Announces an event every so many seconds; None: never one."""
+class Steady:
+    """A source that does nothing between events, and has none."""
 
     outputs = ("u",)
-
-    def __init__(self, every: float | None = None):
-        self.every = every
 
     def start(self, t: float) -> None:
         """Begin."""
         self.count = 0
 
     def output(self, t: float) -> list[float]:
-        """Return how many there were."""
+        """Return how many events there were."""
         return [float(self.count)]
 
     def step(self, t: float, h: float, u: object) -> None:
-        """Do nothing between events."""
+        """Do nothing."""
 
-    def due(self) -> float | None:
+
+class Beat(Steady):
+    """The same source, which announces an event every so many seconds."""
+
+    def __init__(self, every: float):
+        self.every = every
+
+    def due(self) -> float:
         """Return the time of the next event."""
-        return None if self.every is None else self.every * (self.count + 1)
+        return self.every * (self.count + 1)
 
     def react(self, t: float, n: int, u: object, present: object) -> None:
         """Show nothing."""
@@ -151,33 +156,24 @@ def chain(count: int, source: Any) -> hk.Composite:
 
 
 def compare_levels() -> None:
-    """Print what a step between events costs, against a step of the same level without any."""
-    steps = 20_000
-    print("a step between events / a step of the same level without events")
+    """Print what a step between events costs, against a step of the same level without any.
+
+    Events are at ends of steps: there are as many steps with them as without. Few and many of them tell their
+    own cost, which is taken off.
+    """
+    steps, few, many = 20_000, 200, 1000
+    print("a step between events / a step of the same level without events; and what an event itself costs")
     for count in (10, 100, 1000):
-        plain = started(chain(count, hk.Python(Plain)))
-        eventful = started(chain(count, hk.Python(Beat, every=1.0)))
-        pairs = [(timed(plain, steps), timed(eventful, steps)) for _ in range(TURNS)]
-        without, among = (min(side) / steps * 1e6 for side in zip(*pairs, strict=True))
-        ratio = among / without
-        times = f"{without:8.2f} us, {among:8.2f} us,{ratio:6.2f}"
-        print(f"  {count:>5} lags and a source in Python: {times}   at most 1.5")
-
-
-class Plain:
-    """The same source without events."""
-
-    outputs = ("u",)
-
-    def start(self, t: float) -> None:
-        """Begin."""
-
-    def output(self, t: float) -> list[float]:
-        """Return a constant."""
-        return [1.0]
-
-    def step(self, t: float, h: float, u: object) -> None:
-        """Do nothing."""
+        sources = [hk.Python(Steady), *(hk.Python(Beat, every=0.01 * steps / each) for each in (few, many))]
+        engines = [started(chain(count, source)) for source in sources]
+        turns = [[timed(engine, steps) for engine in engines] for _ in range(TURNS)]
+        without, seldom, often = (min(side) for side in zip(*turns, strict=True))
+        event = (often - seldom) / (many - few)
+        between = (seldom - few * event) / steps
+        times = f"{without / steps * 1e6:8.2f} us, {between * 1e6:8.2f} us,{between * steps / without:6.2f}"
+        print(
+            f"  {count:>5} lags and a source in Python: {times}   at most 1.5; an event {event * 1e6:8.2f} us"
+        )
 
 
 # sampled controllers with several periods, beside a loop in C
@@ -227,15 +223,26 @@ def bare_loop() -> Callable[[int], tuple[float, Any]]:
     return run
 
 
+def final_states(engine: NativeEngine) -> Any:
+    """Return the states of the plants."""
+    return np.array([engine.engine.state(0, engine.root.number[f"p{n}"])[0] for n in range(PAIRS)])
+
+
 def compare_sampled() -> None:
-    """Print what sampled controllers cost, against the loop in C."""
+    """Print what sampled controllers cost, against the loop in C, which must end at the same values."""
     steps, bare, engine = 20_000, bare_loop(), started(sampled_loops())
-    pairs = [(bare(steps)[0], timed(engine, steps)) for _ in range(2 * TURNS)]
+    timed(engine, steps)
+    expected = bare(steps)[1]
+    apart = float(np.max(np.abs(final_states(engine) - expected) / np.maximum(np.abs(expected), 1e-3)))
+    if not apart < 1e-9:
+        raise SystemExit(f"hocket and the loop in C end {apart:.1e} apart")
+    pairs = [(bare(steps)[0], timed(engine, steps)) for _ in range(4 * TURNS)]
     c, hocket = (min(side) / steps * 1e9 for side in zip(*pairs, strict=True))
     print(
         f"{PAIRS} sampled controllers with {PERIODS} periods on {PAIRS} plants, nanoseconds per step of 1 ms"
     )
     print(f"  C {c:.0f}, hocket {hocket:.0f}: {hocket / c:.2f} times the C loop   at most 2")
+    print(f"  both end at the same values, to {apart:.1e} of their size")
 
 
 # a line in SimPy

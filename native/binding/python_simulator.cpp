@@ -69,8 +69,13 @@ bool PythonSimulator::due(std::int64_t& tick) {
     }
     if (PyFloat_CheckExact(time.ptr())) {
         const double seconds = PyFloat_AS_DOUBLE(time.ptr());
+        if (seconds == last_seconds_) {  // 0.0 and -0.0 are one time
+            tick = last_place_;
+            return true;
+        }
         if (std::isfinite(seconds)) {
-            tick = clock_->event_tick(seconds, true);
+            last_seconds_ = seconds;
+            tick = last_place_ = clock_->event_tick(seconds, true);
             return true;
         }
     } else if (time.is(last_due_)) {

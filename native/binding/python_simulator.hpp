@@ -5,6 +5,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cmath>
+
 #include "engine/simulator.hpp"
 
 namespace hocket {
@@ -42,8 +44,10 @@ class PythonSimulator final : public Simulator {
     nanobind::object event_tick_;            // the tick of a fraction
     nanobind::object last_due_;              // what it announced last,
     std::int64_t last_tick_ = never_due;     // and the tick of that
-    std::int64_t at_ = 0;                    // where it was asked last
-    nanobind::object micro_;                 // the rows of its micro steps, or None
+    double last_seconds_ = std::nan("");     // the same of a float
+    std::int64_t last_place_ = never_due;
+    std::int64_t at_ = 0;     // where it was asked last
+    nanobind::object micro_;  // the rows of its micro steps, or None
     nanobind::object error_;
     int rows_, inputs_, outputs_;
     const Clock* clock_;

@@ -76,10 +76,16 @@ struct Clock {
         return side > 0 || (side == 0 && count % 2 != 0) ? count + 1 : count;
     }
     double time(std::int64_t ticks) const {
+        std::int64_t product, sum;  // the same numbers as those of Wide, which take a while to become floats
+        if (!__builtin_mul_overflow(ticks, tick, &product) && !__builtin_add_overflow(product, start, &sum))
+            return static_cast<double>(sum) / static_cast<double>(denominator);
         return static_cast<double>(static_cast<Wide>(ticks) * tick + start) /
                static_cast<double>(denominator);
     }
     double span(std::int64_t ticks) const {
+        std::int64_t product;
+        if (!__builtin_mul_overflow(ticks, tick, &product))
+            return static_cast<double>(product) / static_cast<double>(denominator);
         return static_cast<double>(static_cast<Wide>(ticks) * tick) / static_cast<double>(denominator);
     }
 };

@@ -43,7 +43,10 @@ class InputFitting {
     FedInputs collect(int child, const std::vector<int>& ports) const;
     bool feed(const FedInputs& fed) {
         ExchangeMemory& memory = state_.memory;
-        for (const Copy& copy : fed.copies) memory.u[copy.to] = memory.y[copy.from];
+        const double* y = memory.y.data();
+        double* u = memory.u.data();
+#pragma GCC unroll 4
+        for (const Copy& copy : fed.copies) u[copy.to] = y[copy.from];
         for (int child : fed.based) state_.children[child].base = state_.slots[child].tick;
         if (!fed.fits.empty()) fit(fed.fits);
         for (int child : fed.texted)

@@ -22,18 +22,33 @@ void Instants::prepare() {
         member.shown.assign(member.event_output.size(), 0);
         member.no.assign(member.event_output.size(), 0);
         member.before.assign(member.event_output.size(), 0.0);
-        if (member.takes_part) taking_.push_back(child);
+        if (member.takes_part) {
+            member.taking = static_cast<int>(taking_.size());
+            taking_.push_back({.child = child});
+        }
         for (int fit : state_.children[number].fits)
             if (fitting_[fit].kind == FittedInput::Kind::nepce) targets_[fitting_[fit].source].push_back(fit);
     }
 }
 
+// A step moves the tick of a child; all else that may change what it announces is counted by the level.
+bool Instants::ask(Announcement& last) {
+    Slot& slot = state_.slots[last.child];
+    const std::int64_t changes = state_.reactions + state_.children[last.child].restored;
+    if (last.at == slot.tick && last.changes == changes) return true;
+    last.at = -1;
+    last.due = never_due;
+    if (!slot.simulator->due(last.due)) return state_.fail(slot, Call::due);
+    last.at = slot.tick;
+    last.changes = changes;
+    return true;
+}
+
 bool Instants::next_due(std::int64_t& tick) {
     tick = never_due;
-    for (int child : taking_) {
-        std::int64_t due = never_due;
-        if (!state_.slots[child].simulator->due(due)) return state_.fail(state_.slots[child], Call::due);
-        tick = std::min(tick, due);
+    for (Announcement& each : taking_) {
+        if (!ask(each)) return false;
+        tick = std::min(tick, each.due);
     }
     return true;
 }
@@ -52,8 +67,7 @@ bool Instants::take(InstantOperation& operation) {
     const std::int64_t tick = state_.reached;
     std::int64_t due = never_due;
     if (!next_due(due)) return false;
-    const bool eager = std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.eager; });
-    if (due > tick && !eager) return true;
+    if (due > tick && eager_ == 0) return true;
     keep_row(tick);
     taken = tick;
     for (n = 1; n <= operation.at_most; ++n) {
@@ -97,8 +111,8 @@ bool Instants::react(int child) {
     bool called = false;
     std::int64_t overdue = never_due;
     if (member.takes_part) {
-        std::int64_t due = never_due;
-        if (!slot.simulator->due(due)) return state_.fail(slot, Call::due);
+        if (!ask(taking_[member.taking])) return false;
+        const std::int64_t due = taking_[member.taking].due;
         if (due < state_.reached && !member.level) overdue = due;
         called = !member.reacted && (member.eager || due <= state_.reached);
         if (called && due <= state_.reached && !member.level && !member.spaced && !mind_pace(child))
@@ -128,6 +142,7 @@ bool Instants::mind_pace(int child) {
                             .tick = tick,
                             .value = t + member.pace.left() * one});
     member.spaced = true;
+    ++state_.reactions;
     return slot.simulator->space_events(tick, spacing * clock.span(state_.length)) ||
            state_.fail(slot, Call::space_events);
 }
@@ -144,7 +159,9 @@ bool Instants::react_member(int child, bool called) {
     hear(member);
     if (!runner_.feed(child, member.inputs)) return false;
     if (!member.takes_part) return !follows || store_jumps(child, false, nullptr);
+    eager_ -= member.eager;
     member.eager = false;
+    ++state_.reactions;
     if (!reacted_) std::fill(shown_.begin(), shown_.end(), 0);
     reacted_ = member.reacted = true;
     std::fill(member.shown.begin(), member.shown.end(), 0);
@@ -220,10 +237,11 @@ bool Instants::commit(const std::vector<int>& children) {
         if (!member.reacted) continue;
         bool again = false;
         Slot& slot = state_.slots[child];
+        ++state_.reactions;
         if (!slot.simulator->commit(again)) return state_.fail(slot, Call::commit);
-        if (again) {
-            member.eager = true;
-        } else if (member.overdue != never_due) {
+        eager_ += again && !member.eager;
+        member.eager = member.eager || again;
+        if (!again && member.overdue != never_due) {
             std::int64_t due = never_due;
             if (!slot.simulator->due(due)) return state_.fail(slot, Call::due);
             if (due == member.overdue)

@@ -39,6 +39,7 @@ struct Member {
     std::vector<double> before;
     bool eager = false, reacted = false;
     std::int64_t overdue = never_due;  // it reacts to an event of this tick, which is over
+    int taking = -1;  // which one it is of those that take part
     EventPace pace;
     bool spaced = false;  // it was asked to go on with fewer events
 };
@@ -92,6 +93,13 @@ class Instants {
     Program* commits = nullptr;  // in two parts
 
   private:
+    // What a child that takes part has announced, asked once where it stands.
+    struct Announcement {
+        int child = 0;
+        std::int64_t at = -1, changes = -1;  // where, and after how many changes but steps
+        std::int64_t due = never_due;
+    };
+    bool ask(Announcement& last);
     bool has_presence(const Member& member) const;
     std::int64_t jumps_of(const InputSource& source) const;
     void hear(Member& member);
@@ -107,7 +115,8 @@ class Instants {
     RowRecorder& recorder_;
     ProgramRunner& runner_;
     std::vector<Member> members_;
-    std::vector<int> taking_;                      // children that take part
+    std::vector<Announcement> taking_;             // per child that takes part
+    std::int64_t eager_ = 0;                       // how many wait for another instant
     std::vector<int> outputs_;                     // of the level: the signals behind them
     std::vector<std::int64_t> jumps_, own_jumps_;  // per signal; per input of the level
     std::vector<std::int64_t> before_;             // room

@@ -105,9 +105,9 @@ void Level::set_programs(Program step, Program output) {
     step_program_ = std::move(step);
     output_program_ = std::move(output);
     ledger.place();
+    stepping_.prepare();
     prepare(step_program_);
     prepare(output_program_);
-    stepping_.prepare();
     instants.prepare();
 }
 
@@ -127,6 +127,7 @@ void Level::prepare(StepReadOperation& operation) {
     operation.begin = list.front();
     operation.end = list.back() + 1;
     operation.prefetches = state.hot[operation.begin] != nullptr;
+    operation.runs = stepping_.find_runs(operation.begin, operation.end);
 }
 
 void Level::prepare(SolveOperation& operation) {
@@ -253,6 +254,7 @@ inline bool Level::execute(StepReadOperation& operation) {
                 return stepping_.step_read(state.slots[operation.children[index]], operation.ticks);
             },
             [&](int index) { return stays_here(operation.children[index]); });
+    if (!operation.runs.empty()) return stepping_.step_read(operation.runs, operation.ticks);
     if (operation.begin >= 0)
         return stepping_.step_read(operation.begin, operation.end, operation.ticks, operation.prefetches);
     for (int child : operation.children)
@@ -482,6 +484,7 @@ bool Level::restore(Snapshot& from) {
         const bool stays = static_cast<int>(number) == last_;  // it has not stepped since
         if (!stays && !slot.simulator->restore(from.inner[number])) return state.fail(slot, Call::restore);
         from.take(slot.tick);
+        ++state.children[number].restored;
         from.take(state.children[number].base);
     }
     from.take(state.now);

@@ -33,11 +33,18 @@ struct alignas(32) Slot {
     std::int64_t tick = 0;
 };
 
+// Neighbours of one kind, which a function of that kind steps; none: one by one.
+struct Run {
+    int begin, end;
+    Simulator::StepRun step;
+};
+
 // The rest of what is known of it.
 struct Child {
     std::shared_ptr<Simulator> simulator;
     int rows = 1, inputs = 0, outputs = 0;
     std::int64_t base = 0;               // the tick its polynomials begin at
+    std::int64_t restored = 0;           // how often it was
     std::vector<int> fits;               // its inputs: fitted,
     std::vector<Copy> copies;            // copied,
     std::vector<TextCopy> texts;         // and texts
@@ -66,13 +73,14 @@ struct LevelState {
     const Clock clock;
     const std::int64_t length;  // ticks of the level's own step
     std::int64_t now = 0;
-    std::int64_t reached = 0;  // the tick that rows are recorded for
-    Span step;                 // the one under way
-    std::int64_t steps = 0;    // odd within a step, and another number in each
-    Watch* watch = nullptr;    // looked at by every body
-    bool timed = false;        // a child looks at seconds
-    int iterating = 0;         // in a Repeat the newest samples stay when children are restored
-    std::vector<Slot> slots;   // per child
+    std::int64_t reached = 0;    // the tick that rows are recorded for
+    Span step;                   // the one under way
+    std::int64_t steps = 0;      // odd within a step, and another number in each
+    std::int64_t reactions = 0;  // of children at instants, counted
+    Watch* watch = nullptr;      // looked at by every body
+    bool timed = false;          // a child looks at seconds
+    int iterating = 0;           // in a Repeat the newest samples stay when children are restored
+    std::vector<Slot> slots;     // per child
     std::vector<Child> children;
     std::vector<const void*> hot;  // per child: what to fetch ahead of time
     ExchangeMemory memory;
@@ -83,6 +91,14 @@ struct LevelState {
     int index(const Slot& slot) const { return static_cast<int>(&slot - slots.data()); }
     bool under_way() const { return steps % 2 != 0; }  // a step has not ended, or never will
     double step_seconds() const { return clock.span(length); }
+    // Sets the step under way; its seconds, where nobody looks at them or they are known, are not divided
+    // anew.
+    void begin_span(std::int64_t tick, std::int64_t ticks) {
+        if (timed && step.tick != tick) step.t = clock.time(tick);
+        if (step.ticks != ticks) step.h = clock.span(ticks);
+        step.tick = tick;
+        step.ticks = ticks;
+    }
 
     // Keeps the first failure: what the simulator says, or else an output that is not a number; returns
     // false.

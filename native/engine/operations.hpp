@@ -74,6 +74,7 @@ struct StepReadOperation {
     Workload workload;
     int begin = -1, end = -1;  // children that are neighbours; -1: they are not
     bool prefetches = false;   // what they touch, ahead of time
+    std::vector<Run> runs;     // the same neighbours, where enough of one kind stand in a row
 };
 
 // An algebraic loop.

@@ -34,6 +34,7 @@ bool Rollback::restore(const std::vector<int>& children) {
         const bool newer = slot.simulator->shown_at(slot.tick) > saved.shown;
         if (!slot.simulator->restore(saved.simulator)) return state_.fail(slot, Call::restore);
         slot.tick = saved.tick;
+        ++state_.children[number].restored;
         if (!newer || state_.iterating == 0)
             std::copy(saved.y.begin(), saved.y.end(), memory.y.begin() + slot.y);
         for (std::size_t k = 0; k < child.rings.size(); ++k) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/level_state.hpp"
+
 namespace hocket {
 
 Sampled::Sampled(std::unique_ptr<Simulator> inner, const Setup& setup)
@@ -11,6 +13,7 @@ Sampled::Sampled(std::unique_ptr<Simulator> inner, const Setup& setup)
       outputs_(static_cast<int>(setup.given.size())),
       follows_(setup.follows),
       around_(setup.around),
+      checked_(inner->checks_itself()),
       step_inner_(inner->step_output()),
       inner_(std::move(inner)),
       length_(setup.length),
@@ -32,43 +35,44 @@ Sampled::Sampled(std::unique_ptr<Simulator> inner, const Setup& setup)
     for (int k = 0; k < outputs_; ++k) shown_[k] = given_[k].of(values_.data(), 0.0);
 }
 
-void Sampled::feed() {
-    if (plain_)
-        for (int k = 0; k < taken_count_; ++k) used_[k] = offered_[k];
-    else
-        for (int k = 0; k < taken_count_; ++k) used_[k] = taken_[k].of(offered_.data(), used_[k]);
+inline void Sampled::feed() {
+    if (plain_) return;
+    for (int k = 0; k < taken_count_; ++k) used_[k] = taken_[k].of(offered_.data(), used_[k]);
+}
+
+bool Sampled::fail(std::int64_t tick) {
+    failure_ = inner_->failure();
+    failure_.level = number_;
+    failure_.child = 0;
+    if (failure_.kind != Failure::Kind::none) return false;
+    failure_.kind = Failure::Kind::internal;
+    failure_.tick = tick;
+    const double* found = values();
+    for (int port = values_count_ - 1; port >= 0; --port)
+        if (!std::isfinite(found[port])) {
+            failure_.kind = Failure::Kind::not_finite;
+            failure_.port = port;
+            failure_.value = found[port];
+        }
+    return false;
 }
 
 // Looks at the outputs of the simulator and shows them.
-bool Sampled::keep_outputs(bool made, std::int64_t tick) {
+inline bool Sampled::keep_outputs(bool made, std::int64_t tick) {
     double finite = 0.0;
-    for (int k = 0; k < values_count_; ++k) finite = finite + (values_[k] - values_[k]);
-    if (!made || finite != 0.0) [[unlikely]] {
-        failure_ = inner_->failure();
-        failure_.level = number_;
-        failure_.child = 0;
-        if (failure_.kind != Failure::Kind::none) return false;
-        failure_.kind = Failure::Kind::internal;
-        failure_.tick = tick;
-        for (int port = values_count_ - 1; port >= 0; --port)
-            if (!std::isfinite(values_[port])) {
-                failure_.kind = Failure::Kind::not_finite;
-                failure_.port = port;
-                failure_.value = values_[port];
-            }
-        return false;
-    }
-    if (plain_)
-        for (int k = 0; k < outputs_; ++k) shown_[k] = values_[k];
-    else
-        for (int k = 0; k < outputs_; ++k) shown_[k] = given_[k].of(values_.data(), 0.0);
+    if (!checked_)
+        for (int k = 0; k < values_count_; ++k) finite = finite + (values()[k] - values()[k]);
+    if (!made || finite != 0.0) [[unlikely]]
+        return fail(tick);
+    if (plain_) return true;
+    for (int k = 0; k < outputs_; ++k) shown_[k] = given_[k].of(values_.data(), 0.0);
     return true;
 }
 
-bool Sampled::own_step() {
+inline bool Sampled::own_step() {
     feed();
     const Span span{now_, length_, 0.0, 0.0};
-    const bool made = step_inner_(*inner_, span, used_.data(), values_.data());
+    const bool made = step_inner_(*inner_, span, used(), values());
     now_ = next_;
     next_ = now_ + length_;
     return keep_outputs(made, now_);
@@ -99,7 +103,25 @@ bool Sampled::output(std::int64_t tick, const double* u, double* y) {
     if (follows_ && tick == now_) {
         take(u);
         feed();
-        if (!keep_outputs(inner_->output(tick, used_.data(), values_.data()), tick)) return false;
+        if (!keep_outputs(inner_->output(tick, used(), values()), tick)) return false;
+    }
+    show(y);
+    return true;
+}
+
+[[gnu::always_inline]] inline bool Sampled::step_show(const Span& span, const double* u, double* y) {
+    const std::int64_t end = span.tick + span.ticks;
+    if (span.tick > now_ && end < next_) [[likely]] {
+        show(y);
+        return true;
+    }
+    if (span.tick < now_ || end > next_) [[unlikely]]
+        return Sampled::step(span, u) && Sampled::output(end, u, y);
+    if (span.tick == now_) take(u);
+    if (end == next_) {
+        if (!own_step()) return false;
+        if (around_) take(u);
+        if (follows_) return Sampled::output(end, u, y);
     }
     show(y);
     return true;
@@ -107,18 +129,52 @@ bool Sampled::output(std::int64_t tick, const double* u, double* y) {
 
 Simulator::StepOutput Sampled::step_output() const {
     return [](Simulator& self, const Span& span, const double* u, double* y) {
-        Sampled& sampled = static_cast<Sampled&>(self);
-        const std::int64_t end = span.tick + span.ticks;
-        if (span.tick < sampled.now_ || end > sampled.next_) [[unlikely]]
-            return sampled.Sampled::step(span, u) && sampled.Sampled::output(end, u, y);
-        if (span.tick == sampled.now_) sampled.take(u);
-        if (end == sampled.next_) {
-            if (!sampled.own_step()) return false;
-            if (sampled.around_) sampled.take(u);
-            if (sampled.follows_) return sampled.Sampled::output(end, u, y);
+        return static_cast<Sampled&>(self).step_show(span, u, y);
+    };
+}
+
+// Who ends a period changes from step to step: found without a branch, which could not be foretold, and
+// stepped afterwards.
+Simulator::RunEnd Sampled::step_single(Slot* slot, Slot* last, const Span& span, const double* u, double* y) {
+    constexpr int together = 64;
+    const std::int64_t tick = span.tick, after = span.tick + span.ticks;
+    while (slot != last) {
+        Slot* ending[together];
+        int count = 0;
+        Slot* const end = last - slot > together ? slot + together : last;
+        for (; slot != end; ++slot) {
+            Sampled& sampled = static_cast<Sampled&>(*slot->simulator);
+            if (slot->tick != tick || tick < sampled.now_ || after > sampled.next_) [[unlikely]]
+                break;
+            slot->tick = after;
+            if (tick == sampled.now_) sampled.offered_[0] = u[slot->u];
+            y[slot->y] = sampled.shown_[0];
+            ending[count] = slot;
+            count += after == sampled.next_;
         }
-        sampled.show(y);
-        return true;
+        for (int k = 0; k < count; ++k) {
+            Sampled& sampled = static_cast<Sampled&>(*ending[k]->simulator);
+            if (!sampled.own_step()) [[unlikely]]
+                return {ending[k], false};
+            if (sampled.around_) sampled.take(u + ending[k]->u);
+            y[ending[k]->y] = sampled.shown_[0];
+        }
+        if (slot != end) return {slot, true};  // it stands elsewhere, or its period does not fit the step
+    }
+    return {slot, true};
+}
+
+Simulator::StepRun Sampled::step_run() const {
+    if (inputs_ == 1 && outputs_ == 1 && !follows_) return step_single;
+    return [](Slot* slot, Slot* last, const Span& span, const double* u, double* y) -> RunEnd {
+        const std::int64_t tick = span.tick, after = span.tick + span.ticks;
+        for (; slot != last && slot->tick == tick; ++slot) {
+            slot->tick = after;
+            if (!static_cast<Sampled&>(*slot->simulator).step_show(span, u + slot->u, y + slot->y))
+                [[unlikely]]
+                return {slot, false};
+        }
+        return {slot, true};
     };
 }
 
@@ -127,7 +183,7 @@ bool Sampled::save(Snapshot& to) {
     to.inner.resize(1);
     to.keep(now_);
     to.keep(next_);
-    to.keep(shown_.data(), outputs_);
+    to.keep(shown_.data(), most);  // with outputs that nobody outside sees
     to.keep(offered_.data(), inputs_);
     to.keep(used_.data(), taken_count_);
     to.keep(values_.data(), values_count_);
@@ -138,7 +194,7 @@ bool Sampled::restore(Snapshot& from) {
     from.rewind();
     from.take(now_);
     from.take(next_);
-    from.take(shown_.data(), outputs_);
+    from.take(shown_.data(), most);
     from.take(offered_.data(), inputs_);
     from.take(used_.data(), taken_count_);
     from.take(values_.data(), values_count_);

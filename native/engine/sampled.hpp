@@ -13,7 +13,7 @@
 
 namespace hocket {
 
-class Sampled final : public Simulator {
+class alignas(64) Sampled final : public Simulator {
   public:
     static constexpr int most = 4;  // inputs, and outputs, that lie beside the rest
 
@@ -41,6 +41,7 @@ class Sampled final : public Simulator {
     bool step(const Span& span, const double* u) override;
     bool output(std::int64_t tick, const double* u, double* y) override;
     StepOutput step_output() const override;
+    StepRun step_run() const override;
     bool slope(std::int64_t, const double*, double*) override { return false; }
     std::int64_t shown_at(std::int64_t tick) const override { return std::min(tick, now_); }
     bool uses_seconds() const override { return false; }
@@ -53,25 +54,40 @@ class Sampled final : public Simulator {
 
   private:
     void take(const double* u) {
-        for (int k = 0; k < inputs_; ++k) offered_[k] = u[k];
+        if (inputs_ == 1)
+            offered_[0] = u[0];
+        else
+            for (int k = 0; k < inputs_; ++k) offered_[k] = u[k];
     }
     void show(double* y) const {
-        for (int k = 0; k < outputs_; ++k) y[k] = shown_[k];
+        if (outputs_ == 1)
+            y[0] = shown_[0];
+        else
+            for (int k = 0; k < outputs_; ++k) y[k] = shown_[k];
     }
+    static RunEnd step_single(Slot* slot, Slot* last, const Span& span, const double* u, double* y);
+    bool step_show(const Span& span, const double* u, double* y);
     void feed();
     bool own_step();
     bool keep_outputs(bool made, std::int64_t tick);
+    bool fail(std::int64_t tick);
 
-    std::int64_t now_ = 0, next_ = 0;  // when the period began, and when it ends
+    // Numbers that are handed on as they are lie in one place.
+    const double* used() const { return plain_ ? offered_.data() : used_.data(); }
+    double* values() { return plain_ ? shown_.data() : values_.data(); }
+
+    // what a step touches comes first: two cache lines
+    std::int64_t now_ = 0, next_ = 0;               // when the period began, and when it ends
+    std::array<double, most> offered_{}, shown_{};  // the first of each in the first line
     int inputs_, outputs_;
     bool plain_;  // its numbers are handed on as they are
     bool follows_, around_;
-    std::array<double, most> shown_{}, offered_{};
+    bool checked_;  // the simulator looks at its outputs itself
     StepOutput step_inner_;
     std::unique_ptr<Simulator> inner_;
-    std::array<double, most> used_{}, values_{};
     std::int64_t length_;
     int number_, taken_count_, values_count_;
+    std::array<double, most> used_{}, values_{};
     std::vector<Handed> taken_, given_;
     Failure failure_;
 };

@@ -16,6 +16,7 @@
 namespace hocket {
 
 struct Accounts;
+struct Slot;
 class Watch;
 
 class Simulator {
@@ -33,6 +34,14 @@ class Simulator {
             return self.step(span, u) && self.output(span.tick + span.ticks, u, y);
         };
     }
+    // The same for neighbours of one kind that all stand where the span begins, without a call for each: up
+    // to the first that does not, or that must be stepped by itself, or that fails.
+    struct RunEnd {
+        Slot* slot;
+        bool good;
+    };
+    using StepRun = RunEnd (*)(Slot* first, Slot* last, const Span& span, const double* u, double* y);
+    virtual StepRun step_run() const { return nullptr; }
     virtual double* state() { return nullptr; }          // of a linear model, where it stays
     virtual const void* hot() const { return nullptr; }  // what a step touches first: fetched ahead of time
     virtual bool uses_seconds() const { return true; }   // it looks at the seconds of a span

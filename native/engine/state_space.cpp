@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/dense.hpp"
+#include "engine/level_state.hpp"
 #include "engine/polynomial.hpp"
 #include "engine/watch.hpp"
 
@@ -13,8 +14,8 @@ namespace hocket {
 namespace {
 
 // total = matrix x + second u for few rows, without a pass over memory per column.
-inline void short_sums(double* total, int rows, const double* one, const double* x, int n, const double* two,
-                       const double* u, int m) {
+[[gnu::always_inline]] inline void short_sums(double* total, int rows, const double* one, const double* x,
+                                              int n, const double* two, const double* u, int m) {
     for (int i = 0; i < rows; ++i) {
         double sum = 0.0;
         for (int j = 0; j < n; ++j) sum = sum + one[j * rows + i] * x[j];
@@ -36,10 +37,7 @@ class StateSpace final : public Simulator {
     bool uses_seconds() const override { return false; }
     bool needs_python() const override { return static_cast<bool>(model_->ask); }
 
-    bool prepare(std::int64_t ticks) override {
-        if (!model_->find(ticks) && model_->ask) model_->ask(ticks);
-        return model_->find(ticks) != nullptr;
-    }
+    bool prepare(std::int64_t ticks) override { return model_->provide(ticks); }
 
     bool step(const Span& span, const double* u) override {
         const Linear& m = *model_;
@@ -165,39 +163,53 @@ class StateSpace final : public Simulator {
     std::unique_ptr<std::vector<double>> rate_;
 };
 
-// N states, M inputs that are held, P outputs, all known to the compiler; everything a step touches lies
-// together.
-template <int N, int M, int P> class Small final : public Simulator {
+// N states, M inputs that are held, P outputs, and whether they follow the inputs (F), all known to the
+// compiler; everything a step touches lies together, the maps of one length among it: those of the steps that
+// are made one after another.
+template <int N, int M, int P, bool F> class alignas(64) Small final : public Simulator {
   public:
-    Small(const Linear& model, const std::vector<double>& z)
-        : ticks_(model.lengths.front()->ticks), model_(&model) {
-        const Maps& maps = model.lengths.front()->maps;
+    Small(const Linear& model, const std::vector<double>& z) : model_(&model) {
+        take(*model.lengths.front());
         std::copy(z.begin(), z.end(), z_.begin());
-        std::copy(maps.Phi.begin(), maps.Phi.end(), Phi_.begin());
-        std::copy(maps.Gamma.begin(), maps.Gamma.end(), Gamma_.begin());
         std::copy(model.C.begin(), model.C.end(), C_.begin());
         std::copy(model.D.begin(), model.D.end(), D_.begin());
     }
     bool checks_itself() const override { return true; }
     bool uses_seconds() const override { return false; }
+    bool needs_python() const override { return static_cast<bool>(model_->ask); }
+    bool prepare(std::int64_t ticks) override { return model_->provide(ticks); }
 
     bool step(const Span& span, const double* u) override {
-        if (span.ticks != ticks_) return false;
+        if (span.ticks != ticks_) [[unlikely]]
+            if (!change_length(span.ticks)) return false;
         std::array<double, N> next;
         short_sums(next.data(), N, Phi_.data(), z_.data(), N, Gamma_.data(), u, M);
         z_ = next;
         return true;
     }
     bool output(std::int64_t, const double* u, double* y) override {
-        short_sums(y, P, C_.data(), z_.data(), N, D_.data(), u, M);
-        double finite = 0.0;
-        for (int i = 0; i < P; ++i) finite = finite + (y[i] - y[i]);
+        short_sums(y, P, C_.data(), z_.data(), N, D_.data(), u, F ? M : 0);
+        double finite = y[0] - y[0];
+        for (int i = 1; i < P; ++i) finite = finite + (y[i] - y[i]);
         return finite == 0.0;
     }
     StepOutput step_output() const override {
         return [](Simulator& self, const Span& span, const double* u, double* y) {
             Small& small = static_cast<Small&>(self);
             return small.Small::step(span, u) && small.Small::output(span.tick, u, y);
+        };
+    }
+    StepRun step_run() const override {
+        return [](Slot* slot, Slot* last, const Span& span, const double* u, double* y) -> RunEnd {
+            const std::int64_t tick = span.tick, after = span.tick + span.ticks;
+            for (; slot != last && slot->tick == tick; ++slot) {
+                Small& small = static_cast<Small&>(*slot->simulator);
+                slot->tick = after;
+                if (!small.Small::step(span, u + slot->u) ||
+                    !small.Small::output(tick, u + slot->u, y + slot->y)) [[unlikely]]
+                    return {slot, false};
+            }
+            return {slot, true};
         };
     }
     bool slope(std::int64_t, const double* u, double* dy) override {
@@ -219,6 +231,18 @@ template <int N, int M, int P> class Small final : public Simulator {
     }
 
   private:
+    void take(const Length& length) {
+        ticks_ = length.ticks;
+        std::copy(length.maps.Phi.begin(), length.maps.Phi.end(), Phi_.begin());
+        std::copy(length.maps.Gamma.begin(), length.maps.Gamma.end(), Gamma_.begin());
+    }
+    [[gnu::noinline, gnu::cold]] bool change_length(std::int64_t ticks) {
+        const Length* other = model_->find(ticks);
+        if (!other || other->count != 1) return false;
+        take(*other);
+        return true;
+    }
+
     std::int64_t ticks_;
     std::array<double, N> z_;
     std::array<double, N * N> Phi_;
@@ -239,15 +263,19 @@ std::unique_ptr<Simulator> fitting(const Linear& model, const std::vector<double
         if (model.inputs < M) return fitting<N, M - 1, P>(model, z);
     if constexpr (P > 1)
         if (model.outputs < P) return fitting<N, M, P - 1>(model, z);
-    return std::make_unique<Small<N, M, P>>(model, z);
+    if constexpr (M > 0)
+        if (model.feeds_through) return std::make_unique<Small<N, M, P, true>>(model, z);
+    return std::make_unique<Small<N, M, P, false>>(model, z);
 }
 
 }  // namespace
 
 std::unique_ptr<Simulator> state_space(const Linear& model, const std::vector<double>& z, double last,
                                        std::unique_ptr<MicroRows> micro) {
-    const bool one = model.lengths.size() == 1 && !model.ask && model.lengths.front()->count == 1;
-    const bool plain = model.rows == 1 && one && !model.multistep && !micro;
+    // lengths that are asked for are shorter than those that are known: one micro step, too
+    const bool whole = std::all_of(model.lengths.begin(), model.lengths.end(),
+                                   [](const auto& each) { return each->count == 1; });
+    const bool plain = model.rows == 1 && whole && !model.multistep && !micro;
     const auto fits = [](int size) { return 0 < size && size <= small; };
     if (plain && fits(model.states) && model.inputs <= small && fits(model.outputs)) return fitting(model, z);
     return std::make_unique<StateSpace>(model, z, last, std::move(micro));

@@ -45,10 +45,24 @@ struct Linear {
     std::vector<std::unique_ptr<Length>> lengths;
     std::function<void(std::int64_t)> ask;  // for a length that is not there; calls Python
     const Length* find(std::int64_t ticks) const {
+        if (newest_ && newest_->ticks == ticks) return newest_;
         for (const auto& each : lengths)
             if (each->ticks == ticks) return each.get();
         return nullptr;
     }
+    // Makes sure that a length is there, and found at once by all that share the model.
+    bool provide(std::int64_t ticks) const {
+        if (!ask) return find(ticks) != nullptr;  // other threads may be looking, too
+        newest_ = find(ticks);
+        if (!newest_) {
+            ask(ticks);
+            newest_ = find(ticks);
+        }
+        return newest_ != nullptr;
+    }
+
+  private:
+    mutable const Length* newest_ = nullptr;  // that was provided; only with Python, hence on one thread
 };
 
 // Keeps the outputs at some ports after every micro step.

@@ -144,7 +144,7 @@ bool StepControl::attempt(TryOperation& operation) {
                 operation.scaled = span;
                 if (!scale(operation.body, span)) return false;
             }
-            state_.step = Span::of(state_.clock, start, span);
+            state_.begin_span(start, span);
             if (runner_.run(operation.body)) {
                 made = true;
                 break;

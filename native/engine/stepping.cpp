@@ -20,6 +20,30 @@ void Stepping::prepare() {
     slopes_.resize(slopes);
 }
 
+std::vector<Run> Stepping::find_runs(int begin, int end) const {
+    constexpr int several = 2;
+    const auto kind = [this](int number) {
+        const Slot& slot = state_.slots[number];
+        return slot.quick ? slot.simulator->step_run() : nullptr;
+    };
+    std::vector<Run> runs;
+    bool found = false;
+    for (int number = begin; number < end;) {
+        const Simulator::StepRun step = kind(number);
+        int next = number + 1;
+        while (next < end && kind(next) == step) ++next;
+        const bool together = step && next - number >= several;
+        if (!runs.empty() && !together && !runs.back().step)
+            runs.back().end = next;
+        else
+            runs.push_back({number, next, together ? step : nullptr});
+        found = found || together;
+        number = next;
+    }
+    if (!found) runs.clear();
+    return runs;
+}
+
 bool Stepping::read_but_events(Slot& slot, int number, const double* polynomials) {
     Child& child = state_.children[number];
     std::vector<double>& y = state_.memory.y;

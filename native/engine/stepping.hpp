@@ -43,6 +43,16 @@ class Stepping {
     // Evaluates all outputs, and stores some.
     bool read(Slot& slot, const std::vector<int>& ports);
     bool step_read(Slot& slot, std::int64_t ticks) { return step_read(state_, slot, ticks); }
+    // Neighbours, in runs of one kind where there are any; otherwise nothing.
+    std::vector<Run> find_runs(int begin, int end) const;
+    bool step_read(const std::vector<Run>& runs, std::int64_t ticks) {
+        for (const Run& run : runs)
+            if (!(run.step && ticks == state_.step.ticks
+                      ? step_run(run, ticks)
+                      : step_read(run.begin, run.end, ticks, state_.hot[run.begin] != nullptr))) [[unlikely]]
+                return false;
+        return true;
+    }
     // Neighbours; `prefetches`: what they touch is fetched ahead of time.
     bool step_read(int begin, int end, std::int64_t ticks, bool prefetches) {
         LevelState& state = state_;
@@ -74,6 +84,21 @@ class Stepping {
         return step_read_slowly(slot, ticks);
     }
     bool step_read_slowly(Slot& slot, std::int64_t ticks);
+    bool step_run(const Run& run, std::int64_t ticks) {
+        LevelState& state = state_;
+        Slot *slot = state.slots.data() + run.begin, *last = state.slots.data() + run.end;
+        while (true) {
+            const auto [at, good] =
+                run.step(slot, last, state.step, state.memory.u.data(), state.memory.y.data());
+            if (!good) [[unlikely]]
+                return state.fail(*at);
+            if (at == last) [[likely]]
+                return true;
+            if (!step_read_slowly(*at, ticks))
+                return false;  // it stands elsewhere, or is different this time
+            slot = at + 1;
+        }
+    }
     bool read_but_events(Slot& slot, int number, const double* polynomials);
 
     Span span(const Slot& slot, std::int64_t ticks) const {
