@@ -39,7 +39,7 @@ struct Member {
     std::vector<double> before;
     bool eager = false, reacted = false;
     std::int64_t overdue = never_due;  // it reacts to an event of this tick, which is over
-    int taking = -1;  // which one it is of those that take part
+    int taking = -1;                   // which one it is of those that take part
     EventPace pace;
     bool spaced = false;  // it was asked to go on with fewer events
 };

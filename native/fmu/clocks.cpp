@@ -51,7 +51,8 @@ Ratio Ratio::reduce(__int128 n, __int128 d) {
     const __int128 common = std::max<__int128>(1, gcd(n, d));
     n /= common;
     d /= common;
-    while (d > largest_whole || n > largest_whole || n < -largest_whole) {  // beyond 64 bits: the nearest that fits
+    while (d > largest_whole || n > largest_whole ||
+           n < -largest_whole) {  // beyond 64 bits: the nearest that fits
         n /= 2;
         d = std::max<__int128>(1, d / 2);
     }
