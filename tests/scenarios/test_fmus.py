@@ -194,8 +194,9 @@ def test_a_ball_bounces_until_it_rests(fmus: Any) -> None:
 
 def test_where_others_cannot_go_back_an_fmi3_fmu_goes_on_alone(fmus: Any) -> None:
     stubborn = hk.Python(Stubborn)
-    models = {"ball": fmus("ball", 3), "other": stubborn}
-    composite = hk.Composite(hk.Scenario(models, {"other.u": "ball.h"}), "0.1 s")
+    models = {"ball": fmus("ball", 3), "other": stubborn, "third": stubborn}  # one alone would step last
+    wires = {"other.u": "ball.h", "third.u": "ball.h"}
+    composite = hk.Composite(hk.Scenario(models, wires), "0.1 s")
     late = "events that `ball` finds within a step act on others at the end of it, late by at most 0.1 s"
     assert f"{late}: `other` cannot roll back" in plan_tree(composite).plan.notes[0]
     run = hk.run(composite, stop=1)
