@@ -18,7 +18,7 @@ def invoked(*words: str | Path) -> Result:
 
 
 def good(*words: str | Path) -> str:
-    """Return the answer to a command that must go well; it may say what code it loads, and what is unstable."""
+    """Return the answer to a command that must go well; it may say what code it loads, what is unstable."""
     result = invoked(*words)
     assert result.exit_code == 0, result.output
     assert without_loads(result.stderr) == ""
