@@ -23,6 +23,7 @@ from hocket.analysis.linear_models import merge_micro_steps, played_sources, wit
 from hocket.analysis.linear_reading import Reading, read_linear
 from hocket.analysis.linearisation import LinearisedLeaf, LinearModels, linearise
 from hocket.analysis.measure import Measure, Outcome, verdict_lines, worst_outcome
+from hocket.analysis.pilot import SECONDS
 from hocket.analysis.posedness import Posedness, posedness
 from hocket.analysis.recommended_change import RecommendedChanges, best_change, suggest_changes
 from hocket.analysis.stability import (
@@ -37,11 +38,22 @@ from hocket.analysis.stability import (
 )
 from hocket.analysis.stability_intervals import LargestStep, largest_stable_step
 from hocket.analysis.stability_radius import ON_REQUEST, StabilityRadii, radius_per_simulator
+from hocket.analysis.trajectory import (
+    MAX_ERROR,
+    AtStart,
+    Judgement,
+    TrajectoryVerdict,
+    arrange_measures,
+    follow,
+    judge_trajectory,
+    linear_models_hold,
+    needs_pilot,
+)
 from hocket.analysis.zero_stability import ZeroStability, zero_stability
 from hocket.errors import ConvergenceError, HocketError, ScenarioError
 from hocket.execution.run import whole_steps
 from hocket.files.experiments import ExperimentLike, as_experiment, check_times
-from hocket.model.arguments import expect, expect_flags, is_flag
+from hocket.model.arguments import expect, expect_flags, is_flag, is_positive
 from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
@@ -118,6 +130,7 @@ class Check:
     consistency = _Named(Consistency)
     bonds = _Named(BondCheck)
     changes = _Named(RecommendedChanges)
+    trajectory = _Named(TrajectoryVerdict)
     leaves = _Entries(LinearModels, lambda found: found.leaves)
     iterations = _Entries(IterationTable, lambda found: found.levels)
     robustness = _Entries(StabilityRadii, lambda found: found.radii)
@@ -125,12 +138,20 @@ class Check:
 
     def get(self, kind: type[M]) -> M | None:
         """Return the measure of a kind; None: it was not taken."""
-        return next((each for each in self.measures if isinstance(each, kind)), None)
+        plain = (each.inner if isinstance(each, AtStart) else each for each in self.measures)
+        return next((each for each in plain if isinstance(each, kind)), None)
 
     @property
     def outcome(self) -> Outcome:
-        """The worst of all measures; without a spectral radius nothing is judged."""
-        return max(worst_outcome(self.measures), Outcome.GOOD if self.stability else Outcome.NOT_JUDGED)
+        """The worst of all measures; without a spectral radius or a pilot run nothing is judged."""
+        led = self.trajectory is not None and self.trajectory.leads
+        known = led or self.stability is not None
+        return max(worst_outcome(self.measures), Outcome.GOOD if known else Outcome.NOT_JUDGED)
+
+    @property
+    def judgement(self) -> Judgement:
+        """Sound, unsound or not judged."""
+        return {0: Judgement.SOUND, 1: Judgement.UNSOUND}.get(self.outcome.exit_code, Judgement.NOT_JUDGED)
 
     @property
     def good(self) -> bool:
@@ -152,6 +173,9 @@ def check(
     parameters: Mapping[str, Any] | None = None,
     advise: bool = True,
     robust: bool | None = None,
+    pilot: bool = True,
+    pilot_seconds: float = SECONDS,
+    max_error: float = MAX_ERROR,
 ) -> Check:
     """Return what can be said of a coupling before it is run; raises ScenarioError for what is none.
 
@@ -159,8 +183,14 @@ def check(
     `stop` and `start` are in seconds, or as in "500 ms", and in place of those of a file; without a stop no
     error of a run is predicted. What is not linear is linearised at the start. `advise` tries changes;
     `robust` computes other macro steps and stability radii (None: where that takes little time).
+
+    Where not all is linear the plan is run in memory, with its steps and with shorter ones, for about
+    `pilot_seconds` of real time: what these runs say counts, along their trajectory. `pilot=False` keeps to
+    the linear models at the start. A predicted error above `max_error`, a part of the peak, is unsound.
     """
-    expect_flags(advise=advise)
+    expect_flags(advise=advise, pilot=pilot)
+    expect(is_positive(pilot_seconds), "pilot_seconds", pilot_seconds, "seconds, above zero")
+    expect(is_positive(max_error), "max_error", max_error, "a part of the peak, above zero: 0.5 is 50 %")
     expect(robust is None or is_flag(robust), "robust", robust, "True, False or None")
     experiment = as_experiment(
         what, connections, start=start, stop=stop, step=step, parameters=parameters, done="checked"
@@ -178,7 +208,23 @@ def check(
     coupling.found += [posed, coupling.models]
     for name, take in MEASURES if coupling.linear else BLIND:
         coupling.attempt(name, take)
-    return Check((*coupling.found, Unjudged(tuple(map(coupling.explain_insertions, coupling.failed)))))
+    if pilot and needs_pilot(experiment, coupling.models.leaves):
+        return _along_trajectory(coupling, pilot_seconds, max_error)
+    return Check(coupling.all_measures())
+
+
+def _along_trajectory(coupling: Coupling, seconds: float, limit: float) -> Check:
+    """Return the check with what pilot runs say, which counts unless linear models say the same."""
+    judged = coupling.guard(
+        "pilot runs", lambda: judge_trajectory(coupling.experiment, coupling.models, seconds, limit)
+    )
+    if judged is None:
+        return Check(coupling.all_measures())
+    verdict, prediction = judged
+    if linear_models_hold(coupling.get(PredictedError), verdict.error, coupling.models):
+        verdict = follow(verdict)
+    whole = (Posedness, BondCheck, BondResiduals)
+    return Check(tuple(arrange_measures(coupling.all_measures(), verdict, prediction, whole)))
 
 
 @dataclass(eq=False)
@@ -261,6 +307,10 @@ class Coupling:
         except (np.linalg.LinAlgError, OverflowError) as error:
             self.failed.append(f"{name}: its numbers are too large or too small ({error})")
         return None
+
+    def all_measures(self) -> tuple[Measure, ...]:
+        """Return what was found, and why other measures could not be taken."""
+        return (*self.found, Unjudged(tuple(map(self.explain_insertions, self.failed))))
 
     def explain_insertions(self, reason: str) -> str:
         """Return a reason that says which of the simulators it names are not the author's."""
