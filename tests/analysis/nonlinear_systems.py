@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -68,7 +68,7 @@ class System:
     def _box(part: Part) -> Any:
         class Box:
             inputs, outputs = tuple(part.inputs), tuple(part.outputs)
-            feedthrough = {y: list(part.inputs) if part.direct else [] for y in part.outputs}
+            feedthrough: ClassVar = {y: list(part.inputs) if part.direct else [] for y in part.outputs}
 
             def start(self, t: float) -> None:
                 self.x = np.array(part.x0, dtype=float)
@@ -149,7 +149,7 @@ class Relay:
     """On below 19, off above 21, with a memory."""
 
     inputs, outputs = ("T",), ("heat",)
-    feedthrough = {"heat": ["T"]}
+    feedthrough: ClassVar = {"heat": ["T"]}
 
     def start(self, t: float) -> None:
         self.on = True
@@ -229,6 +229,13 @@ def gap(value: float, half: float) -> float:
     return value - clip(value, half)
 
 
+GAUSS_SEIDEL = {"orchestrator": "gauss-seidel"}
+
+
+def sliding(x: float, v: float) -> float:
+    return -5 * (x - 1) - 2 * math.tanh(50 * v)
+
+
 SYSTEMS: tuple[System, ...] = (
     spring("hardening spring", lambda x, v: -20 * x - 400 * x**3, 0.0, 8.0, 2.0, 0.002, 0.05),
     spring("contact stop", lambda x, v: -400 * max(0.0, x - 1) - x - 0.5 * v, 0.0, 4.0, 3.0, 0.002, 0.05),
@@ -288,7 +295,9 @@ SYSTEMS: tuple[System, ...] = (
         1.0,
     ),
     van_der_pol("Van der Pol on its cycle", 1.0, 2.0, 0.0, 20.0, 0.005, 0.2),
-    van_der_pol("Van der Pol, Gauss-Seidel", 1.0, 0.1, 0.0, 20.0, 0.02, 0.4, options={"orchestrator": "gauss-seidel"}),
+    van_der_pol(
+        "Van der Pol, Gauss-Seidel", 1.0, 0.1, 0.0, 20.0, 0.02, 0.4, options={"orchestrator": "gauss-seidel"}
+    ),
     pair(
         "predator and prey",
         lambda t, x, u: x[0] * (1 - u[0]),
@@ -384,7 +393,16 @@ SYSTEMS: tuple[System, ...] = (
         (0.01, 0.3),
     ),
     van_der_pol("Van der Pol in boxes", 2.0, 2.0, 0.0, 10.0, 0.005, 0.1, boxed=("position", "speed")),
-    spring("stick and slip in a box", lambda x, v: -5 * (x - 1) - 2 * math.tanh(50 * v), 0.0, 0.0, 8.0, 0.002, 0.1, boxed=("mass",)),
+    spring(
+        "stick and slip in a box",
+        lambda x, v: -5 * (x - 1) - 2 * math.tanh(50 * v),
+        0.0,
+        0.0,
+        8.0,
+        0.002,
+        0.1,
+        boxed=("mass",),
+    ),
     System(
         "Lorenz",
         {

@@ -42,9 +42,10 @@ from hocket.analysis.trajectory import (
     MAX_ERROR,
     AtStart,
     Judgement,
+    TrajectoryStability,
     TrajectoryVerdict,
     arrange_measures,
-    follow,
+    confirm,
     judge_trajectory,
     linear_models_hold,
     needs_pilot,
@@ -131,6 +132,7 @@ class Check:
     bonds = _Named(BondCheck)
     changes = _Named(RecommendedChanges)
     trajectory = _Named(TrajectoryVerdict)
+    variation = _Named(TrajectoryStability)
     leaves = _Entries(LinearModels, lambda found: found.leaves)
     iterations = _Entries(IterationTable, lambda found: found.levels)
     robustness = _Entries(StabilityRadii, lambda found: found.radii)
@@ -205,6 +207,7 @@ def check(
         fault = error.faults[0]
         why = f"{fault.what}: {fault.where}" if fault.where else fault.what
         return Check((replace(posed, ill_posed=why),))
+    coupling.limit = max_error
     coupling.found += [posed, coupling.models]
     for name, take in MEASURES if coupling.linear else BLIND:
         coupling.attempt(name, take)
@@ -215,16 +218,15 @@ def check(
 
 def _along_trajectory(coupling: Coupling, seconds: float, limit: float) -> Check:
     """Return the check with what pilot runs say, which counts unless linear models say the same."""
-    judged = coupling.guard(
-        "pilot runs", lambda: judge_trajectory(coupling.experiment, coupling.models, seconds, limit)
+    followed = coupling.guard(
+        "pilot runs", lambda: judge_trajectory(coupling.experiment, coupling.linear, seconds, limit)
     )
-    if judged is None:
+    if followed is None:
         return Check(coupling.all_measures())
-    verdict, prediction = judged
-    if linear_models_hold(coupling.get(PredictedError), verdict.error, coupling.models):
-        verdict = follow(verdict)
-    whole = (Posedness, BondCheck, BondResiduals)
-    return Check(tuple(arrange_measures(coupling.all_measures(), verdict, prediction, whole)))
+    if linear_models_hold(coupling.get(PredictedError), followed.verdict.error, coupling.models):
+        followed = confirm(followed)
+    whole = (Posedness, BondCheck, BondResiduals, Unjudged)
+    return Check(tuple(arrange_measures(coupling.all_measures(), followed, whole)))
 
 
 @dataclass(eq=False)
@@ -237,6 +239,8 @@ class Coupling:
     """The passes that inserted a simulator, by its path."""
     advise: bool
     robust: bool | None
+    limit: float = math.inf
+    """Of the peak: a predicted error above this is unsound."""
     linear: Composite | None = None
     """With linear models, micro steps merged; None: some simulator has none."""
     found: list[Measure] = field(default_factory=list)
@@ -384,7 +388,8 @@ def _predict_error(coupling: Coupling) -> PredictedError | None:
         return None
     found = predicted_error(moving if played else reading, length, measure=len(reading.core) <= LARGE)
     ports = tuple(replace(port, at=port.at + float(coupling.experiment.start)) for port in found.ports)
-    return replace(found, ports=ports, decides=coupling.stability.grows_by_itself)
+    decides = coupling.stability.grows_by_itself
+    return replace(found, ports=ports, decides=decides, limit=coupling.limit)
 
 
 def _find_stable_steps(coupling: Coupling) -> LargestStep | None:

@@ -190,13 +190,20 @@ class PredictedError(Measure):
     order: ErrorOrder
     decides: bool = False
     """The exact system grows: whether the run is of use is decided by its error."""
+    limit: float = math.inf
+    """Of the peak: an error above this is unsound."""
 
     title = "predicted errors"
 
     @property
+    def above_limit(self) -> bool:
+        """Whether the largest error is above the limit."""
+        return self.worst.relative > self.limit
+
+    @property
     def outcome(self) -> Outcome:
-        """Bad if the system grows and the run does not follow it."""
-        if self.worthless and self.decides:
+        """Bad if the system grows and the run does not follow it, or the error is above the limit."""
+        if (self.worthless and self.decides) or self.above_limit:
             return Outcome.BAD
         return Outcome.GOOD if self.worst.relative <= LARGE else Outcome.CAUTION
 
@@ -214,7 +221,8 @@ class PredictedError(Measure):
         relative = f"{Share(worst.relative):.2g} of peak, {peak}"
         peak = f"{peak}, whose exact value is zero" if worst.stays_zero else relative
         order = f"; {self.order.words}" if self.order.measured is not None else ""
-        return [f"{head}: {peak}, at {format_time(worst.at)} s{order}"]
+        above = f"; above the limit of {Share(self.limit):.3g}" if self.above_limit else ""
+        return [f"{head}: {peak}, at {format_time(worst.at)} s{order}{above}"]
 
     @property
     def worst(self) -> PortError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -146,7 +147,13 @@ def estimate_pilot_error(pilots: Pilots, promised: int | None) -> PilotError:
         beside = _largest_beside({port: values for port, (_, values) in rows.items()}, first.units)
         found = [
             _estimate_port(
-                port, first.units[port], t, values, beside[port], promised, _coarser_order(pilots, port, t, values)
+                port,
+                first.units[port],
+                t,
+                values,
+                beside[port],
+                promised,
+                _coarser_order(pilots, port, t, values),
             )
             for port, (t, values) in rows.items()
             if len(t)
@@ -183,7 +190,7 @@ def _estimate_port(
     for other in () if switches else values[:-1]:
         left_out |= _shifted_jumps(other, finest)
     kept = ~left_out
-    gaps = [np.where(kept, one - other, 0.0) for one, other in zip(values, values[1:], strict=False)]
+    gaps = [np.where(kept, one - other, 0.0) for one, other in pairwise(values)]
     differences = tuple(_largest(gap) for gap in gaps)
     order = _observed_order(gaps) if len(gaps) > 1 else coarser
     if len(gaps) == 1 and order is not None and promised is not None:
@@ -203,7 +210,9 @@ def _estimate_port(
     scale = float(np.abs(finest - rest).max(initial=0.0))
     if max(scale, _largest(error)) <= ROUNDING_BESIDE * beside:
         scale = beside
-    return PortPilotError(port, unit, t, coarse, error, differences, doubt, scale, order, int(left_out.sum()), switches)
+    return PortPilotError(
+        port, unit, t, coarse, error, differences, doubt, scale, order, int(left_out.sum()), switches
+    )
 
 
 def _limit_doubt(differences: tuple[float, ...], order: float | None, before: float | None) -> float:
@@ -240,7 +249,7 @@ def _observed_order(gaps: list[Array]) -> float | None:
     one, other = (float(np.sqrt(np.mean(gap**2))) if len(gap) else 0.0 for gap in gaps[-2:])
     if not (math.isfinite(one) and math.isfinite(other) and one > 0.0 and other > 0.0):
         return None
-    order = math.log2(one / other)
+    order = float(math.log2(one / other))
     return order if SEEN <= order <= STEEPEST else None
 
 
@@ -258,7 +267,7 @@ def _lonely_rows(gap: Array) -> Array:
     """Return at which rows a difference stands alone: no power of the steps tells how it goes on."""
     size = np.abs(gap)
     beside = np.maximum(np.append(0.0, size[:-1]), np.append(size[1:], 0.0))
-    return (size > 0.5 * size.max(initial=0.0)) & (beside < ALONE * size)
+    return np.asarray((size > 0.5 * size.max(initial=0.0)) & (beside < ALONE * size))
 
 
 def _shifted_jumps(values: Array, limit: Array) -> Array:
@@ -270,11 +279,11 @@ def _shifted_jumps(values: Array, limit: Array) -> Array:
     if float(np.ptp(values)) > 2.0 * span:
         return found
     one, other = _jumps(values, span), _jumps(limit, span)
-    for row in np.flatnonzero(other):
+    for row in np.flatnonzero(other).tolist():
         near = [k for k in range(max(0, row - LATE), min(len(one), row + LATE + 1)) if one[k] == other[row]]
         if near and one[row] != other[row]:
-            match = min(near, key=lambda k: abs(k - row))
-            found[min(row, match) + 1 : max(row, match) + 1] = True
+            other_row = min(near, key=lambda k: abs(k - row))
+            found[min(row, other_row) + 1 : max(row, other_row) + 1] = True
     return found
 
 

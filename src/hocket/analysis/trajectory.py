@@ -1,7 +1,7 @@
 """Sound, unsound or not judged along the trajectory of the run: what pilot runs say, and what is in doubt.
 
 In:  an Experiment that says when to stop, and how its simulators got their linear models
-Out: a TrajectoryVerdict, the first line of a check, and a PilotPrediction: the predicted errors of the run
+Out: a TrajectoryVerdict, the first line of a check; predicted errors, and stability along the trajectory
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from time import perf_counter
 from typing import Any
+
+import numpy as np
 
 from hocket.analysis.defect_estimate import uncovered_errors
 from hocket.analysis.error_prediction import (
@@ -23,9 +26,16 @@ from hocket.analysis.linearisation import LinearisedLeaf, LinearModels
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.pilot import Pilots, make_pilots
 from hocket.analysis.pilot_error import SMALL, PilotError, PortPilotError, estimate_pilot_error
-from hocket.errors import list_names
+from hocket.analysis.variational import (
+    StateTrace,
+    VariationalReading,
+    read_trajectory,
+    trajectory_reader,
+)
+from hocket.errors import HocketError, list_names
 from hocket.files.error_estimate import AGREED, WRONG, format_time
 from hocket.files.plotting import Series, draw_series
+from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
 from hocket.model.units import Share
 from hocket.planning.planner import plan_tree
@@ -35,6 +45,12 @@ MAX_ERROR = WRONG
 """Of the peak: a predicted error above this is unsound, unless another limit is given."""
 HOLDS = 1.1
 """The factor within which the error of linear models must agree with that of the pilot runs to count."""
+GROWS = 1e3
+"""How much more perturbations may grow over the run than in the undivided system."""
+READING = 0.12
+"""Seconds for operating points: after these no more are added."""
+MOST_SIMULATORS, MOST_NUMBERS = 20, 80
+"""Simulators, and numbers of z, up to which the plan is read along the trajectory."""
 LINEAR = 1e-4
 """The fit residual up to which a linear model may stand for its simulator along all of a run."""
 
@@ -99,7 +115,9 @@ class TrajectoryVerdict(Measure):
                     "steps": "as given" if run.part == 1 else f"1/{run.part}",
                     "reached [s]": self.pilots.start + float(run.steps * self.pilots.step),
                     "difference to the next": gap,
-                    "of peak": None if gap is None or worst is None or not worst.scale else Share(gap / worst.scale),
+                    "of peak": None
+                    if gap is None or worst is None or not worst.scale
+                    else Share(gap / worst.scale),
                     "ended by": run.failure or run.ended_by,
                 }
             )
@@ -107,9 +125,13 @@ class TrajectoryVerdict(Measure):
 
     def notes(self) -> list[str]:
         worst = self.error.worst
-        where = [] if worst is None else [f"differences are those of `{worst.port}`, where the error is largest"]
+        where = (
+            [] if worst is None else [f"differences are those of `{worst.port}`, where the error is largest"]
+        )
         late = list_names([each.port for each in self.error.jumps], 3)
-        return where + ([f"{late}: jumps that come a little early or late count by their times"] if late else [])
+        return where + (
+            [f"{late}: jumps that come a little early or late count by their times"] if late else []
+        )
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -127,8 +149,66 @@ class TrajectoryVerdict(Measure):
         }
 
 
+@dataclass(frozen=True, eq=False)
+class TrajectoryStability(Measure):
+    """How far perturbations grow along the trajectory, in the coupling and in the undivided system."""
+
+    reading: VariationalReading
+    title = "stability along the trajectory"
+
+    @property
+    def grows(self) -> bool:
+        """Whether the coupling lets perturbations grow that the undivided system does not."""
+        return not self.reading.switches and self.reading.added > GROWS
+
+    def verdict(self) -> list[str]:
+        """Return the growth of perturbations, and the range of the spectral radius."""
+        found = self.reading
+        low, high = float(found.radii.min()), float(found.radii.max())
+        grown = f"{found.growth:.2g} at most, {found.final_growth:.2g} over all of it"
+        other = f"{found.exact_growth:.2g} and {found.final_exact_growth:.2g}"
+        radii = f"spectral radius {low:.4g} to {high:.4g}"
+        return [f"perturbations grow by {grown} (exact system: {other}); {radii}"]
+
+    def rows(self) -> Rows:
+        """Return a row for each operating point."""
+        found = self.reading
+        return [
+            {"from [s]": float(t), "spectral radius": float(rho), "exact system": float(other)}
+            for t, rho, other in zip(found.times, found.radii, found.exact_radii, strict=True)
+        ]
+
+    def notes(self) -> list[str]:
+        """Return what the radii are, and where slopes jump."""
+        said = ["the spectral radius of each operating point; the growth is that of their product"]
+        return said + [
+            f"the slopes of `{name}` jump after {format_time(t)} s" for name, t in self.reading.switches
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        found = self.reading
+        return {
+            self.title: {
+                "growth": found.growth,
+                "growth of the exact system": found.exact_growth,
+                "growth over the run": found.final_growth,
+                "growth of the exact system over the run": found.final_exact_growth,
+                "switches": [{"simulator": name, "at": t} for name, t in found.switches],
+                "spectral radii": self.rows(),
+            }
+        }
+
+    def draw(self) -> Any:
+        found = self.reading
+        lines = [
+            Series(found.times, found.radii, "", "spectral radius"),
+            Series(found.times, found.exact_radii, "", "exact system"),
+        ]
+        return draw_series(lines, self.title)
+
+
 @dataclass(frozen=True)
-class PilotPrediction(PredictedError):
+class PilotPredictedError(PredictedError):
     """The predicted error of a run, port by port, from pilot runs with shorter steps."""
 
     limit: float = MAX_ERROR
@@ -169,22 +249,61 @@ def needs_pilot(experiment: Experiment, leaves: Sequence[LinearisedLeaf]) -> boo
     return any(leaf.how != "exact" and leaf.path not in sources for leaf in leaves)
 
 
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """What was found along a trajectory."""
+
+    verdict: TrajectoryVerdict
+    prediction: PilotPredictedError | None
+    stability: TrajectoryStability | None
+
+
 def judge_trajectory(
-    experiment: Experiment, models: LinearModels, seconds: float, limit: float
-) -> tuple[TrajectoryVerdict, PilotPrediction | None]:
-    """Return what pilot runs say; raises HocketError where they do not start."""
-    promised, why = predicted_order(experiment.composite)
-    pilots = make_pilots(experiment, seconds, lambda each: estimate_pilot_error(each, promised).sure)
+    experiment: Experiment, linear: Composite | None, seconds: float, limit: float
+) -> Followed:
+    """Return what pilot runs say; raises HocketError where they do not start.
+
+    `linear` is the composite with linear models at the start, where all have one.
+    """
+    composite = experiment.composite
+    promised, why = predicted_order(composite)
+    trace = StateTrace(composite)
+    pilots = make_pilots(
+        experiment,
+        seconds,
+        lambda each: estimate_pilot_error(each, promised).sure,
+        trace if trace.rows else None,
+    )
     error = estimate_pilot_error(pilots, promised)
-    doubts = tuple(_doubts(experiment, pilots, error, models))
-    judgement, reason = _judge(pilots, error, limit)
+    stability = _read_stability(composite, linear, trace, pilots)
+    doubts = tuple(_doubts(experiment, pilots, error, stability))
+    judgement, reason = _judge(pilots, error, stability, limit)
     verdict = TrajectoryVerdict(judgement, reason, doubts, pilots, error, limit)
     ports = tuple(_port_error(each) for each in error.ports)
-    if not ports:
-        return verdict, None
-    order = _order(error, promised, why)
-    until, step = float(pilots.steps * pilots.step), float(pilots.step)
-    return verdict, PilotPrediction(ports, until, step, order, limit=limit)
+    prediction = None
+    if ports:
+        order = _order(error, promised, why)
+        until, step = float(pilots.steps * pilots.step), float(pilots.step)
+        prediction = PilotPredictedError(ports, until, step, order, limit=limit)
+    return Followed(verdict, prediction, stability)
+
+
+def _read_stability(
+    composite: Composite, linear: Composite | None, trace: StateTrace, pilots: Pilots
+) -> TrajectoryStability | None:
+    """Return Phi_k along the first pilot run; None: some simulator has no slopes, or it would take long."""
+    wiring = plan_tree(composite).leaves.wiring
+    if not trace.rows or pilots.runs[0].failure or len(wiring.models) > MOST_SIMULATORS:
+        return None
+    deadline = perf_counter() + READING
+    ports, begin = pilots.runs[0].ports, pilots.start
+    try:
+        reader = trajectory_reader(composite, linear, trace.rows, ports, begin, deadline)
+        if len(reader.reading.cells) > MOST_NUMBERS:
+            return None
+        return TrajectoryStability(read_trajectory(reader))
+    except (HocketError, ArithmeticError, ValueError, np.linalg.LinAlgError):
+        return None  # a second opinion only: the pilot runs are the first
 
 
 def _port_error(each: PortPilotError) -> PortError:
@@ -198,16 +317,24 @@ def _order(error: PilotError, promised: int | None, why: str) -> ErrorOrder:
     if seen is None:
         return ErrorOrder(promised, why, None, "no observed order")
     if promised is not None and abs(seen - promised) <= AGREED:
-        return ErrorOrder(promised, why, seen, f"observed order {seen:.2f} matches the expected order {promised}")
+        return ErrorOrder(
+            promised, why, seen, f"observed order {seen:.2f} matches the expected order {promised}"
+        )
     return ErrorOrder(promised, why, seen, f"observed order {seen:.2f}, expected order {promised}")
 
 
-def _judge(pilots: Pilots, error: PilotError, limit: float) -> tuple[Judgement, str]:
+def _judge(
+    pilots: Pilots, error: PilotError, stability: TrajectoryStability | None, limit: float
+) -> tuple[Judgement, str]:
     """Return the judgement, and its reason."""
     first, *others = pilots.runs
     if first.failure:
         beyond = [run for run in others if not run.failure or run.steps > 1.05 * first.steps + 1]
-        how = f"; with 1/{beyond[0].part} of the steps it does not" if beyond else "; with shorter steps as well"
+        how = (
+            f"; with 1/{beyond[0].part} of the steps it does not"
+            if beyond
+            else "; with shorter steps as well"
+        )
         return Judgement.UNSOUND, f"the run fails, {first.failure}{how}"
     worst = error.worst
     if worst is None:
@@ -216,6 +343,10 @@ def _judge(pilots: Pilots, error: PilotError, limit: float) -> tuple[Judgement, 
     said = _describe_error(worst)
     if found - off > limit or (found > limit and (error.settled or not error.converges)):
         return Judgement.UNSOUND, f"{said}, above the limit of {Share(limit):.3g}"
+    if stability is not None and stability.grows:
+        grown = f"{stability.reading.final_growth:.2g}"
+        other = f"those of the exact system by {stability.reading.final_exact_growth:.2g}"
+        return Judgement.UNSOUND, f"unstable: perturbations grow by {grown} over the run, {other}; {said}"
     if found + off < limit or (found <= limit and error.settled):
         return Judgement.SOUND, said
     return Judgement.NOT_JUDGED, f"{said}, may be off by {Share(off):.2g}; the limit is {Share(limit):.3g}"
@@ -230,7 +361,7 @@ def _describe_error(worst: PortPilotError) -> str:
 
 
 def _doubts(
-    experiment: Experiment, pilots: Pilots, error: PilotError, models: LinearModels
+    experiment: Experiment, pilots: Pilots, error: PilotError, stability: TrajectoryStability | None
 ) -> Iterator[str]:
     """Yield what is not known, the most important first."""
     if pilots.runs[0].failure:
@@ -244,8 +375,12 @@ def _doubts(
     elif not error.settled:
         yield f"the error is known to within {Share(error.doubt):.2g} of peak only"
     switching = [each.port for each in error.ports if each.switches or each.jumps]
-    if switching:
-        yield f"{list_names(switching, 2)} jumps: a switch was met"
+    switched = [] if stability is None else [name for name, _ in stability.reading.switches]
+    if switched:
+        t = min(at for _, at in stability.reading.switches) if stability is not None else 0.0
+        yield f"a switch was met: {list_names(switched, 2)} after {format_time(t)} s"
+    elif switching:
+        yield f"a switch was met: {list_names(switching, 2)} jumps"
     yield from (f"{each} is not included" for each in _unseen(experiment))
 
 
@@ -255,7 +390,7 @@ def _unseen(experiment: Experiment) -> Iterator[str]:
 
 
 def linear_models_hold(prediction: PredictedError | None, error: PilotError, models: LinearModels) -> bool:
-    """Return whether linear models tell the error of each port as the pilot runs do: then their digits count."""
+    """Return whether linear models tell the error of each port as pilot runs do: then their digits count."""
     if prediction is None or any(leaf.fit > LINEAR or leaf.refused for leaf in models.leaves):
         return False
     known = {each.port: each for each in prediction.ports}
@@ -275,11 +410,11 @@ def linear_models_hold(prediction: PredictedError | None, error: PilotError, mod
     return True
 
 
+@dataclass(frozen=True, eq=False)
 class AtStart(Measure):
     """A measure that was taken of the linear models at the start: it is said so, and decides nothing."""
 
-    def __init__(self, inner: Measure):
-        self.inner = inner
+    inner: Measure
 
     @property
     def title(self) -> str:
@@ -304,19 +439,17 @@ class AtStart(Measure):
 
 
 def arrange_measures(
-    measures: Sequence[Measure],
-    verdict: TrajectoryVerdict,
-    prediction: PilotPrediction | None,
-    whole: tuple[type[Measure], ...],
+    measures: Sequence[Measure], followed: Followed, whole: tuple[type[Measure], ...]
 ) -> list[Measure]:
     """Return the measures with those of the trajectory first; predictions of one point give way to them.
 
     `whole` are the kinds that do not rest on linear models.
     """
+    verdict = followed.verdict
     if not verdict.leads:
         return [*measures, verdict]
-    found: list[Measure] = [verdict]
-    found += [] if prediction is None else [prediction]
+    others = (followed.prediction, followed.stability)
+    found: list[Measure] = [verdict, *(each for each in others if each is not None)]
     for each in measures:
         if isinstance(each, whole):
             found.append(each)
@@ -325,6 +458,6 @@ def arrange_measures(
     return found
 
 
-def follow(verdict: TrajectoryVerdict) -> TrajectoryVerdict:
-    """Return the verdict as a confirmation of linear models."""
-    return replace(verdict, leads=False)
+def confirm(followed: Followed) -> Followed:
+    """Return what was found as a confirmation of linear models, which lead."""
+    return replace(followed, verdict=replace(followed.verdict, leads=False))

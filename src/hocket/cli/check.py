@@ -37,6 +37,8 @@ MAP_COLUMNS, MAP_ROWS = 41, 31
 """Points of a map, unless they are given."""
 PILOT_SECONDS = 2.0
 """As `hocket.check` has it, without importing what it needs."""
+MAX_ERROR = 0.5
+"""The same of the limit of a predicted error, a part of the peak."""
 WIDE = 100.0
 """From this ratio of its ends on, a range is searched on a logarithmic scale."""
 
@@ -175,7 +177,7 @@ def check(
         bool,
         option(
             "",
-            "Run what is not linear in memory, with shorter steps too, or keep to linear models at the start.",
+            "Run what is not linear in memory, with shorter steps too, or judge it at the start only.",
             "--pilot/--no-pilot",
             show_default=False,
         ),
@@ -220,6 +222,7 @@ def check(
     experiment = isolate_few(read_changed(files, changes, stop))
     check_outputs(as_json, plot)
     measures: Sequence[Measure]
+    facts: dict[str, object] = {}
     if vary:
         over = parse_ranges(experiment.composite, vary)
         measures, outcome = [map_stability(experiment, over, quiet=str(as_json) == "-")], Outcome.GOOD
@@ -227,7 +230,9 @@ def check(
         from hocket.analysis.coupling_check import check as checked
 
         with locate_faults(files, ["stop"] if stop else []):
-            limit = {} if max_error is None else {"max_error": parse_share(max_error, "--max-error")}
-            found = checked(experiment, robust=robust, pilot=pilot, pilot_seconds=pilot_seconds, **limit)
-        measures, outcome = found.measures, found.outcome
-    runs.present_measures(measures, plot, as_json, everything, outcome)
+            limit = MAX_ERROR if max_error is None else parse_share(max_error, "--max-error")
+            found = checked(
+                experiment, robust=robust, pilot=pilot, pilot_seconds=pilot_seconds, max_error=limit
+            )
+        measures, outcome, facts = found.measures, found.outcome, {"judgement": str(found.judgement)}
+    runs.present_measures(measures, plot, as_json, everything, outcome, facts)
