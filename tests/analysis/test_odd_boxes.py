@@ -103,7 +103,7 @@ def test_nothing_is_asked_of_what_nothing_reacts_to():
 def test_a_limit_cycle_is_not_called_growth(tmp_path, version, h):
     """Van der Pol's oscillator has no inputs, swings up, and stays: a linear model of that runs away."""
     fmu = hk.Fmu(build("vanderpol", version, folder=tmp_path))
-    alone = check(experiment_from_fmus({"box": fmu}), 1, pilot=False)
+    alone = check(experiment_from_fmus({"box": fmu}), 1)
     assert not alone.good
     assert alone.verdict()[0].startswith("not judged: `box`: it grows by itself, and without inputs")
     first = fmu.outputs[0].name

@@ -24,7 +24,7 @@ BY_NAME = {system.name: system for system in SYSTEMS}
 
 def judged(system: System, h: float):
     """A check, the ports whose errors count, and the true error of these."""
-    found = check(system.composite(h), system.stop, advise=False, robust=False)
+    found = check(system.composite(h), system.stop, advise=False, robust=False, pilot_seconds=60)
     # what a relay shows is right or wrong, and its error is that of the times at which it switches
     ports = ["room.T"] if system.relay else None
     return found, system.true_error(h, ports)

@@ -21,7 +21,7 @@ from hocket.analysis.error_prediction import PredictedError, predicted_error
 from hocket.analysis.exact_solution import ExactSolution, exact_solution
 from hocket.analysis.linear_models import merge_micro_steps, played_sources, with_sources
 from hocket.analysis.linear_reading import Reading, read_linear
-from hocket.analysis.linearisation import LinearisedLeaf, LinearModels, linearise
+from hocket.analysis.linearisation import SURE, LinearisedLeaf, LinearModels, linearise
 from hocket.analysis.measure import Measure, Outcome, verdict_lines, worst_outcome
 from hocket.analysis.pilot import SECONDS
 from hocket.analysis.posedness import Posedness, posedness
@@ -41,6 +41,7 @@ from hocket.analysis.stability_radius import ON_REQUEST, StabilityRadii, radius_
 from hocket.analysis.trajectory import (
     MAX_ERROR,
     AtStart,
+    ErrorLimit,
     Judgement,
     TrajectoryStability,
     TrajectoryVerdict,
@@ -211,7 +212,8 @@ def check(
     coupling.found += [posed, coupling.models]
     for name, take in MEASURES if coupling.linear else BLIND:
         coupling.attempt(name, take)
-    if pilot and needs_pilot(experiment, coupling.models.leaves):
+    own = [leaf for leaf in coupling.models.leaves if leaf.path not in coupling.inserted or leaf.fit > SURE]
+    if pilot and needs_pilot(experiment, own):
         return _along_trajectory(coupling, pilot_seconds, max_error)
     return Check(coupling.all_measures())
 
@@ -226,7 +228,7 @@ def _along_trajectory(coupling: Coupling, seconds: float, limit: float) -> Check
     if linear_models_hold(coupling.get(PredictedError), followed.verdict.error, coupling.models):
         followed = confirm(followed)
     whole = (Posedness, BondCheck, BondResiduals, Unjudged)
-    return Check(tuple(arrange_measures(coupling.all_measures(), followed, whole)))
+    return Check(tuple(arrange_measures(coupling.all_measures(), followed, whole, (RecommendedChanges,))))
 
 
 @dataclass(eq=False)
@@ -314,6 +316,15 @@ class Coupling:
 
     def all_measures(self) -> tuple[Measure, ...]:
         """Return what was found, and why other measures could not be taken."""
+        predicted, stable = self.get(PredictedError), self.get(Stability)
+        if (
+            predicted is not None
+            and predicted.above_limit
+            and stable is not None
+            and stable.outcome.exit_code == 0
+            and not (predicted.worthless and predicted.decides)
+        ):
+            self.found.insert(0, ErrorLimit(predicted.worst.relative, predicted.limit))
         return (*self.found, Unjudged(tuple(map(self.explain_insertions, self.failed))))
 
     def explain_insertions(self, reason: str) -> str:

@@ -221,8 +221,7 @@ class PredictedError(Measure):
         relative = f"{Share(worst.relative):.2g} of peak, {peak}"
         peak = f"{peak}, whose exact value is zero" if worst.stays_zero else relative
         order = f"; {self.order.words}" if self.order.measured is not None else ""
-        above = f"; above the limit of {Share(self.limit):.3g}" if self.above_limit else ""
-        return [f"{head}: {peak}, at {format_time(worst.at)} s{order}{above}"]
+        return [f"{head}: {peak}, at {format_time(worst.at)} s{order}"]
 
     @property
     def worst(self) -> PortError:

@@ -50,8 +50,8 @@ NUDGE = float(np.finfo(float).eps) ** (1 / 3)
 """Where central differences err least."""
 TRIED = 1e-3
 """The change of states and inputs at which a tangent is compared with its model."""
-SMOOTH = 0.03
-"""Of what a tangent leaves out at a change: what it leaves out at a tenth, of a square a hundredth."""
+SQUARE = 1.7
+"""The power of a change with which what a tangent leaves out falls at least, where all is smooth."""
 PUSHED, FEW_STEPS = 1e-3, 4
 """How far inputs are moved, and for how many steps, to see whether outputs stand still."""
 REST = 1e-9
@@ -260,8 +260,11 @@ def _curves_smoothly(look: Look, point: Array, slopes: Array, sizes: Array) -> b
         changes = (sign * row for row in np.diag(part * TRIED * sizes) for sign in (1.0, -1.0))
         return max(float(np.abs(look(point + each) - there - slopes @ each).max()) for each in changes)
 
-    whole, tenth = left_out(1.0), left_out(0.1)
-    return math.isfinite(whole) and tenth <= SMOOTH * whole
+    whole, half, quarter = left_out(1.0), left_out(0.5), left_out(0.25)
+    if not (math.isfinite(whole) and whole > 0.0 and half > 0.0 and quarter > 0.0):
+        return False
+    powers = math.log2(whole / half), math.log2(half / quarter)
+    return min(powers) >= SQUARE and abs(powers[0] - powers[1]) <= SQUARE - 1.0
 
 
 SURE = 1e-9

@@ -33,6 +33,7 @@ from hocket.planning.clocks import clock_of
 from hocket.planning.parameters import change_levels, leaves, scale_steps, with_leaves
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
+from hocket.simulators.constraint import Coupler, gap_names
 from hocket.simulators.ode import Ode
 
 SECONDS = 2.0
@@ -215,10 +216,18 @@ def _gather_ports(
     ports: dict[str, tuple[Array, Array]] = {}
     units: dict[str, str] = {}
     levels = {level.path for level in design.levels()}
+    residuals = {
+        f"{level.name(child)}.{gap}"
+        for level in design.levels()
+        for child, model in enumerate(level.wiring.models)
+        if isinstance(model, Coupler)
+        for gap in gap_names(len(model.equations))
+    }
     for index, table in enumerate(tables):
         rows = np.concatenate(blocks[index]) if index in blocks else np.zeros((0, 1 + len(table.columns)))
         for column, (port, unit) in enumerate(zip(table.columns, table.units, strict=True)):
-            if port.rpartition(".")[0] not in levels:  # the ports of a level repeat those inside
+            # the ports of a level repeat those inside; a residual has no exact value but zero
+            if port.rpartition(".")[0] not in levels and port not in residuals:
                 ports[port], units[port] = (rows[:, 0], rows[:, column + 1]), unit
     return ports, units
 

@@ -223,7 +223,7 @@ def _limit_doubt(differences: tuple[float, ...], order: float | None, before: fl
     if order is None:
         return 2.0 * last if len(differences) > 1 else last
     steady = before is not None and abs(before - order) <= STEADY
-    return (0.2 if steady else 0.5) * last / (2.0**order - 1.0)
+    return float((0.2 if steady else 0.5) * last / (2.0**order - 1.0))
 
 
 def _coarser_order(pilots: Pilots, port: str, t: Array, values: list[Array]) -> float | None:
@@ -249,7 +249,7 @@ def _observed_order(gaps: list[Array]) -> float | None:
     one, other = (float(np.sqrt(np.mean(gap**2))) if len(gap) else 0.0 for gap in gaps[-2:])
     if not (math.isfinite(one) and math.isfinite(other) and one > 0.0 and other > 0.0):
         return None
-    order = float(math.log2(one / other))
+    order = math.log2(one / other)
     return order if SEEN <= order <= STEEPEST else None
 
 

@@ -101,7 +101,21 @@ class TrajectoryVerdict(Measure):
         doubt = f"; in doubt: {'; '.join(self.doubts)}" if self.doubts else ""
         if self.judgement is Judgement.NOT_JUDGED:
             return [f"not judged: {self.reason}{doubt}"]
-        return [f"{self.judgement} {self.span}: {self.reason}{doubt}"]
+        sound, more = self.largest_sound_part, []
+        if self.judgement is Judgement.UNSOUND and sound:
+            length = f"{float(self.pilots.step / sound):.4g} s"
+            more = [f"shorter steps: with 1/{sound} of the steps, {length}, the error is below the limit"]
+        return [f"{self.judgement} {self.span}: {self.reason}{doubt}", *more]
+
+    @property
+    def largest_sound_part(self) -> int:
+        """What the steps must be divided by at least, of what was tried, to be sound; 0: not known."""
+        for number, run in enumerate(self.pilots.runs[:-1]):
+            bounds = [sum(port.differences[number:]) + port.differences[-1] for port in self.error.ports]
+            ports = zip(bounds, self.error.ports, strict=True)
+            if number and not run.failure and all(size <= self.limit * port.scale for size, port in ports):
+                return int(run.part)
+        return 0
 
     def rows(self) -> Rows:
         """Return a row for each run."""
@@ -237,10 +251,11 @@ class PilotPredictedError(PredictedError):
 
 
 def needs_pilot(experiment: Experiment, leaves: Sequence[LinearisedLeaf]) -> bool:
-    """Return whether the linear models of some simulators may be wrong later in the run."""
-    if experiment.stop is None:
-        return False
+    """Return whether something is coupled, and the linear models of it may be wrong later in the run."""
     wiring = plan_tree(experiment.composite).leaves.wiring
+    coupled = any(drive is not None and drive.child >= 0 for drives in wiring.drives for drive in drives)
+    if experiment.stop is None or not coupled:
+        return False
     sources = {
         name
         for name, model in zip(wiring.names, wiring.models, strict=True)
@@ -295,12 +310,12 @@ def _read_stability(
     wiring = plan_tree(composite).leaves.wiring
     if not trace.rows or pilots.runs[0].failure or len(wiring.models) > MOST_SIMULATORS:
         return None
-    deadline = perf_counter() + READING
     ports, begin = pilots.runs[0].ports, pilots.start
     try:
-        reader = trajectory_reader(composite, linear, trace.rows, ports, begin, deadline)
+        reader = trajectory_reader(composite, linear, trace.rows, ports, begin)
         if len(reader.reading.cells) > MOST_NUMBERS:
             return None
+        reader.deadline = perf_counter() + READING
         return TrajectoryStability(read_trajectory(reader))
     except (HocketError, ArithmeticError, ValueError, np.linalg.LinAlgError):
         return None  # a second opinion only: the pilot runs are the first
@@ -411,10 +426,32 @@ def linear_models_hold(prediction: PredictedError | None, error: PilotError, mod
 
 
 @dataclass(frozen=True, eq=False)
+class ErrorLimit(Measure):
+    """A linear coupling that is stable, and whose predicted error is too large."""
+
+    relative: float
+    limit: float
+    title = "limit of the predicted error"
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.BAD
+
+    def verdict(self) -> list[str]:
+        above = f"is above the limit of {Share(self.limit):.3g}"
+        return [f"unsound: the predicted global error, {Share(self.relative):.2g} of peak, {above}"]
+
+    def facts(self) -> dict[str, Any]:
+        return {self.title: self.limit}
+
+
+@dataclass(frozen=True, eq=False)
 class AtStart(Measure):
     """A measure that was taken of the linear models at the start: it is said so, and decides nothing."""
 
     inner: Measure
+    silent: bool = False
+    """Whether it has no line in the verdict: what it compares with is not so along the run."""
 
     @property
     def title(self) -> str:
@@ -423,7 +460,7 @@ class AtStart(Measure):
 
     def verdict(self) -> list[str]:
         """Return the lines, with where they hold."""
-        return [f"at the start: {line}" for line in self.inner.verdict()]
+        return [] if self.silent else [f"at the start: {line}" for line in self.inner.verdict()]
 
     def rows(self) -> Rows:
         return self.inner.rows()
@@ -439,11 +476,14 @@ class AtStart(Measure):
 
 
 def arrange_measures(
-    measures: Sequence[Measure], followed: Followed, whole: tuple[type[Measure], ...]
+    measures: Sequence[Measure],
+    followed: Followed,
+    whole: tuple[type[Measure], ...],
+    silent: tuple[type[Measure], ...],
 ) -> list[Measure]:
     """Return the measures with those of the trajectory first; predictions of one point give way to them.
 
-    `whole` are the kinds that do not rest on linear models.
+    `whole` are the kinds that do not rest on linear models, `silent` those that are tables only.
     """
     verdict = followed.verdict
     if not verdict.leads:
@@ -453,8 +493,8 @@ def arrange_measures(
     for each in measures:
         if isinstance(each, whole):
             found.append(each)
-        elif not isinstance(each, PredictedError):
-            found.append(AtStart(each))
+        elif not isinstance(each, (PredictedError, ErrorLimit)):
+            found.append(AtStart(each, isinstance(each, silent)))
     return found
 
 

@@ -38,7 +38,7 @@ SCANNED = 129
 """Macro steps at which switches are looked for."""
 CHANGES = 0.1
 """Of their size: how much slopes may differ at neighbouring points before there is one in between."""
-SWITCHES, HALVINGS, SHARP = 0.2, 6, 0.9
+SWITCHES, HALVINGS, SHARP = 0.2, 3, 0.6
 """The change of slopes within one macro step that is looked into, how often it is halved, and the part of it
 that is left in the shortest piece where something switches."""
 WINDOWS = 8
@@ -150,7 +150,7 @@ class TrajectoryReader:
     """The inputs of each simulator at the macro steps."""
     start: float
     step: float
-    deadline: float
+    deadline: float = math.inf
     """By perf_counter."""
 
     def __post_init__(self) -> None:
@@ -281,7 +281,7 @@ def read_trajectory(reader: TrajectoryReader) -> VariationalReading:
     switches = reader.find_switches(reader.scan_points())
     begin = perf_counter()
     reader.phi_at(0)
-    affordable = max(FEWEST, int((reader.deadline - begin) / (2.0 * (perf_counter() - begin))))
+    affordable = max(FEWEST, _whole((reader.deadline - begin) / (2.0 * (perf_counter() - begin))))
     points = reader.choose_points(min(POINTS, affordable))
     period, reading = float(reader.reading.period), reader.reading
     stride = max(1, round(period / reader.step))
@@ -298,6 +298,10 @@ def read_trajectory(reader: TrajectoryReader) -> VariationalReading:
     other, last = _growth(flows, lengths, list(range(len(flows[0]))), sizes)
     times = reader.start + reader.step * np.array(points, dtype=float)
     return VariationalReading(times, np.array(radii), np.array(exact), largest, other, final, last, switches)
+
+
+def _whole(number: float) -> int:
+    return int(min(max(number, 0.0), POINTS))
 
 
 def _radius(matrix: Array) -> float:
@@ -360,7 +364,6 @@ def trajectory_reader(
     trace: Trace,
     ports: Mapping[str, tuple[Array, Array]],
     start: float,
-    deadline: float,
 ) -> TrajectoryReader:
     """Return what reads the plan along a pilot run; raises ScenarioError where some simulator has no model.
 
@@ -388,7 +391,7 @@ def trajectory_reader(
         else:
             raise ScenarioError(f"`{name}` has no linear model")
     reading = read_linear(with_leaves(plan_tree(composite).composite, changed))
-    return TrajectoryReader(reading, trace, inputs, start, step, deadline)
+    return TrajectoryReader(reading, trace, inputs, start, step)
 
 
 def _tangent(model: Ode, slopes: OperatingSlopes, x0: Array) -> Tangent:
