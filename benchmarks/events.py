@@ -1,16 +1,18 @@
-"""What hocket adds to the events of a SimPy line: microseconds per event, beside the bare environment.
+"""What events cost: a level that meets them, sampled controllers, and a SimPy line; each beside a yardstick.
 
 In:  nothing; `python benchmarks/events.py [events]`
-Out: a table: events, seconds of the bare environment and in hocket (the native engine), and the difference
-     per event, for a line that only runs, one whose values drive a plant, and one that emits events
+Out: three tables, each with the limit that hocket sets itself: a step between events against a step of the
+     same level without events; sampled controllers against a loop in C; microseconds per event of a line
 
-The same processes run in both, in one process, alternately; the smallest of several times of the processor
-counts.
+Both sides of a ratio run in one process, alternately; the smallest of several times counts, for noise only
+ever adds to it.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -22,11 +24,14 @@ from typing import Any, TypeAlias
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import numpy as np
 import simpy
 
 import hocket as hk
+from loop import started, timed
 
 LIMIT = 3.0
+PAIRS, PERIODS = 100, 10
 TURNS = 5
 MACHINES = 4
 Factory: TypeAlias = Callable[..., None]
@@ -97,14 +102,153 @@ def composite(factory: Factory, plant: bool, emits: bool) -> hk.Composite:
     return hk.Composite(hk.Scenario(models, {"plant.u": "line.load"}), 100)
 
 
+# a level that meets events, beside one that meets none
+
+
+class Beat:
+    """Announces an event every so many seconds; None: never one."""
+
+    outputs = ("u",)
+
+    def __init__(self, every: float | None = None):
+        self.every = every
+
+    def start(self, t: float) -> None:
+        """Begin."""
+        self.count = 0
+
+    def output(self, t: float) -> list[float]:
+        """Return how many there were."""
+        return [float(self.count)]
+
+    def step(self, t: float, h: float, u: object) -> None:
+        """Do nothing between events."""
+
+    def due(self) -> float | None:
+        """Return the time of the next event."""
+        return None if self.every is None else self.every * (self.count + 1)
+
+    def react(self, t: float, n: int, u: object, present: object) -> None:
+        """Show nothing."""
+
+    def commit(self) -> bool:
+        """Count."""
+        self.count += 1
+        return False
+
+
+def chain(count: int, source: Any) -> hk.Composite:
+    """Return lags in a row, driven by a source."""
+    models: dict[str, Any] = {"source": source}
+    wires = {}
+    for number in range(count):
+        rate = 1.0 + 0.1 * (number % 10)
+        models[f"s{number}"] = hk.StateSpace(
+            [[-rate]], [[rate]], [[1.0]], x0=[1.0], inputs=["u"], outputs=["y"]
+        )
+        wires[f"s{number}.u"] = f"s{number - 1}.y" if number else "source.u"
+    return hk.Composite(hk.Scenario(models, wires, record=[]), "1/100 s")
+
+
+def compare_levels() -> None:
+    """Print what a step between events costs, against a step of the same level without any."""
+    steps = 20_000
+    print("a step between events / a step of the same level without events")
+    for count in (10, 100, 1000):
+        plain = started(chain(count, hk.Python(Plain)))
+        eventful = started(chain(count, hk.Python(Beat, every=1.0)))
+        pairs = [(timed(plain, steps), timed(eventful, steps)) for _ in range(TURNS)]
+        without, among = (min(side) / steps * 1e6 for side in zip(*pairs, strict=True))
+        ratio = among / without
+        times = f"{without:8.2f} us, {among:8.2f} us,{ratio:6.2f}"
+        print(f"  {count:>5} lags and a source in Python: {times}   at most 1.5")
+
+
+class Plain:
+    """The same source without events."""
+
+    outputs = ("u",)
+
+    def start(self, t: float) -> None:
+        """Begin."""
+
+    def output(self, t: float) -> list[float]:
+        """Return a constant."""
+        return [1.0]
+
+    def step(self, t: float, h: float, u: object) -> None:
+        """Do nothing."""
+
+
+# sampled controllers with several periods, beside a loop in C
+
+
+def sampled_loops() -> hk.Composite:
+    """Return plants, each under a controller whose period is 1 to 10 macro steps of 1 ms."""
+    plants: dict[str, Any] = {}
+    controllers: dict[str, Any] = {}
+    wires = {}
+    for number in range(PAIRS):
+        rate = 1.0 + 0.1 * (number % PERIODS)
+        plants[f"p{number}"] = hk.StateSpace(
+            [[-rate]], [[rate]], [[1.0]], x0=[1.0 + 0.01 * number], inputs=["u"], outputs=["y"]
+        )
+        law = hk.StateSpace([[0.0]], [[1.0]], [[-0.5]], inputs=["e"], outputs=["u"])
+        inside = hk.Scenario({"c": law}, {"c.e": "e", "u": "c.u"}, ["e"], ["u"], record=[])
+        controllers[f"c{number}"] = hk.Composite(inside, f"{1 + number % PERIODS} ms", sampled=True)
+        wires |= {f"p{number}.u": f"c{number}.u", f"c{number}.e": f"p{number}.y"}
+    return hk.Composite(hk.Scenario(plants | controllers, wires, record=[]), "1 ms")
+
+
+def bare_loop() -> Callable[[int], tuple[float, Any]]:
+    """Return the yardstick in C: seconds, and the outputs of the plants, after so many steps."""
+    target = Path(tempfile.mkdtemp()) / "sampled_loop.so"
+    source = Path(__file__).with_name("sampled_loop.c")
+    subprocess.run(["cc", "-O3", "-ffp-contract=off", "-shared", "-fPIC", source, "-o", target], check=True)
+    loaded = ctypes.CDLL(str(target))
+    loaded.sampled.restype, loaded.size.restype = ctypes.c_double, ctypes.c_size_t
+    kinds = np.arange(PAIRS) % PERIODS
+    rates, periods = 1.0 + 0.1 * kinds, (1 + kinds).astype(np.int32)
+    pointer = ctypes.c_void_p
+
+    def prepared(*numbers: Any) -> Any:
+        objects = ctypes.create_string_buffer(loaded.size() * PAIRS)
+        loaded.prepare(objects, *(pointer(array.ctypes.data) for array in numbers), PAIRS)
+        return objects
+
+    def run(steps: int) -> tuple[float, Any]:
+        phi, y = np.exp(-rates * 1e-3), 1.0 + 0.01 * np.arange(PAIRS)
+        plants = prepared(phi, 1.0 - phi, y.copy(), np.ones(PAIRS, dtype=np.int32))
+        controllers = prepared(np.ones(PAIRS), periods * 1e-3, np.zeros(PAIRS), periods)
+        gains, command = np.full(PAIRS, -0.5), np.zeros(PAIRS)
+        arrays = [pointer(array.ctypes.data) for array in (gains, y, command)]
+        return loaded.sampled(plants, controllers, *arrays, PAIRS, ctypes.c_long(steps)), y
+
+    return run
+
+
+def compare_sampled() -> None:
+    """Print what sampled controllers cost, against the loop in C."""
+    steps, bare, engine = 20_000, bare_loop(), started(sampled_loops())
+    pairs = [(bare(steps)[0], timed(engine, steps)) for _ in range(2 * TURNS)]
+    c, hocket = (min(side) / steps * 1e9 for side in zip(*pairs, strict=True))
+    print(
+        f"{PAIRS} sampled controllers with {PERIODS} periods on {PAIRS} plants, nanoseconds per step of 1 ms"
+    )
+    print(f"  C {c:.0f}, hocket {hocket:.0f}: {hocket / c:.2f} times the C loop   at most 2")
+
+
+# a line in SimPy
+
+
 def seconds_of(task: Callable[[], Any]) -> float:
     begin = time.process_time()
     task()
     return time.process_time() - begin
 
 
-def main() -> None:
-    """Print the table."""
+def compare_lines() -> None:
+    """Print what hocket adds to the events of a line."""
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     kinds: dict[str, tuple[Factory, bool, bool]] = {
         "alone, nothing recorded": (line, False, False),
@@ -130,4 +274,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    compare_levels()
+    compare_sampled()
+    compare_lines()

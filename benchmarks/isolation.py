@@ -21,8 +21,9 @@ from fmus.build import build
 from hocket.engine.initialise import initialise
 from hocket.engine.native.engine import NativeEngine
 from hocket.engine.opening import open_level
+from hocket.planning.clocks import clock_of
 from hocket.planning.prepare import prepare_composite
-from hocket.planning.tree import build_tree, clock_of
+from hocket.planning.tree import build_tree
 from hocket.simulators.fmu.recipe import Fmu
 
 STEPS = 2_000 if "--quick" in sys.argv else 20_000

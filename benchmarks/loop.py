@@ -25,8 +25,8 @@ from hocket.engine.native.engine import NativeEngine
 from hocket.engine.opening import open_level
 from hocket.engine.selection import bind_tables, choose_tables
 from hocket.execution.session import pause_collector
+from hocket.planning.clocks import clock_of
 from hocket.planning.planner import plan_tree
-from hocket.planning.tree import clock_of
 
 QUICK = "--quick" in sys.argv
 H = 0.01

@@ -5,8 +5,9 @@ Out: how many mutants were killed; a table of the survivors, beside a file that 
 
 Each mutant is tried in a copy of the tree, never in the work tree, against the test files beside it: those of
 the module's own name, those that import it, those of its room and of rooms that try it through a run. These
-are run once without a mutant and traced (this file is the plugin of pytest that traces). Asked are those that
-passed and went through the changed lines: first the nearest, and among these the fastest.
+are run once without a mutant and traced. Asked are those that passed and went through the changed lines: the
+nearest first, and among these the fastest, in a process that has collected all (tools/mutants_server.py). A
+test that fails is run again without the mutant; only if it passes then, the mutant counts as killed.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from queue import SimpleQueue
-from types import CodeType, FrameType
 from typing import Any
 
 PACKAGES = (
@@ -64,16 +64,14 @@ OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 }
 DRAWING = ("draw", "plot")
 """Names of functions that draw pictures, which people look at and tests do not."""
-PATIENCE = 240.0
-"""Seconds that the tests of one mutant are given; if all pass that long, it has survived."""
-HANGING = 60.0
-"""Seconds in which no test ends: the mutant hangs, which counts as killed."""
-EFFORT = 12.0
-"""Seconds of computing that the tests of one mutant may take, as measured while they were traced."""
+PATIENCE = 600.0
+"""Seconds that the tests of a mutant in a process of its own are given; then it has survived."""
+HANGING = 200.0
+"""Seconds in which no test of a process of its own ends: the mutant hangs, which counts as killed."""
+EFFORT = 20.0
+"""Seconds of CPU time that the tests of one mutant may take, as measured while they were traced."""
 RANKS = ((0, 1), (2,), (3,))
 """The distances of test files that are asked together; the farther ones only if the nearer ones pass."""
-LINES = 2000
-"""After so many lines of one function in one test, the rest of it is not traced."""
 NEIGHBOURS = {
     "model": ("engine", "laws", "order"),
     "orchestrators": ("plan", "order"),
@@ -87,10 +85,10 @@ ELSEWHERE = {
     "acceleration": ("iterate", "iterations"),
     "algebraic_loops": ("iterations", "initialisation"),
     "initialise": ("initialisation",),
-    "rollback": ("iterate", "adaptive"),
+    "rollback": ("iterate", "adaptive", "multirate"),
     "ledger": ("ledger", "energy_control"),
     "message_counter": ("distribution",),
-    "level": ("distribution",),
+    "level": ("distribution", "multirate"),
     "selection": ("run", "recording"),
     "rows": ("run", "recording"),
     "program": ("bits", "loop", "ledger"),
@@ -111,6 +109,11 @@ ELSEWHERE = {
     "run_observation": ("driven", "identify"),
 }
 """Test files, wherever they stand, that are about a module under another name."""
+
+
+def is_changed(file: str) -> bool:
+    """Return whether a file, given from the root of the tree, is among those that are changed."""
+    return any(fnmatch.fnmatch(file, pattern) for pattern in PACKAGES)
 
 
 @dataclass(frozen=True)
@@ -229,7 +232,7 @@ class Tree:
     def modules(self) -> list[str]:
         """The files that are changed."""
         files = (str(path.relative_to(self.root)) for path in sorted((self.root / "src").rglob("*.py")))
-        return [file for file in files if any(fnmatch.fnmatch(file, pattern) for pattern in PACKAGES)]
+        return [file for file in files if is_changed(file)]
 
     def mutants(self, module: str) -> list[Mutant]:
         """Return all changes of a file."""
@@ -307,25 +310,36 @@ class Tree:
         }
         return read or set(range(1, 100_000))
 
-    def chosen(self, mutant: Mutant, traces: dict[str, Trace]) -> list[str]:
-        """Return the tests of traced files that are asked about a mutant, file by file."""
+    def chosen(
+        self, mutant: Mutant, traces: dict[str, Trace], effort: float, unreliable: set[str]
+    ) -> dict[str, float]:
+        """Return the tests of traced files that are asked about a mutant, file by file, and what each needs.
+
+        Each function is asked with one set of parameters before any is asked with others.
+        """
         lines, ranks = set(self.lines_of(mutant)), self.tests_of(mutant.module)
         through: list[tuple[int, float, str, str]] = []
         beside: list[tuple[int, float, str, str]] = []
         for file, trace in traces.items():
             for name, test in trace["tests"].items():
-                if test["passed"]:
+                if test["passed"] and name not in unreliable:
                     touched = lines & set(test["lines"].get(mutant.module, ()))
                     (through if touched else beside).append((ranks[file], test["seconds"], file, name))
         files = {file for _, _, file, _ in through}
         shared = [each for each in sorted(beside) if each[2] in files]  # what a first test leaves behind
-        taken: dict[str, list[str]] = {}
+        seen: Counter[str] = Counter()
+        order: list[tuple[int, float, str, str]] = []
+        for _, seconds, file, name in sorted(through):
+            order.append((seen[name.partition("[")[0]], seconds, file, name))
+            seen[name.partition("[")[0]] += 1
+        order.sort(key=lambda each: (min(each[0], 1), ranks[each[2]], each[0], each[1]))
+        taken: dict[str, list[tuple[str, float]]] = {}
         spent = 0.0
-        for _, seconds, file, name in [*sorted(through), *shared]:
-            if spent + seconds <= EFFORT:
+        for _, seconds, file, name in [*order, *shared]:
+            if spent + seconds <= effort:
                 spent += seconds
-                taken.setdefault(file, []).append(name)
-        return [name for names in taken.values() for name in names]
+                taken.setdefault(file, []).append((name, seconds))
+        return {name: seconds for names in taken.values() for name, seconds in names}
 
 
 def _own_lines(node: ast.AST) -> range:
@@ -390,7 +404,9 @@ def environment(copied: Path, **more: str) -> dict[str, str]:
     """Return the environment in which a copy of the tree is tried."""
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(str(copied / each) for each in (START, "src", "tests", "tools")),
+        "PYTHONPATH": os.pathsep.join(
+            [*(str(copied / each) for each in (START, "src", "tests")), str(Path(__file__).parent)]
+        ),
         "PYTHONUNBUFFERED": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "HOCKET_NO_BROWSER": "1",
@@ -398,81 +414,57 @@ def environment(copied: Path, **more: str) -> dict[str, str]:
     }
 
 
-PYTEST = [sys.executable, "-m", "pytest", "-vv", "--tb=no", "-p", "no:cacheprovider", "-m", "not slow"]
-TRACE_TO = "MUTANTS_TRACE_TO"
-"""The variable of the environment that names the file of a trace."""
+PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", "not slow"]
 Trace = dict[str, Any]
 """Of a test file: the `digest` of its text and its `tests`, each with `lines`, `seconds` and `passed`."""
 
 
-class Tracer:
-    """A plugin of pytest that notes which lines of the packages each test goes through."""
+class Server:
+    """A process of pytest in a copy of the tree that has collected all tests and forks for every mutant."""
 
-    def __init__(self, root: Path, output: Path):
-        self.root, self.output = root, output
-        self.files: dict[str, str | None] = {}
-        self.seen: dict[CodeType, set[int]] = {}
-        self.left: Counter[CodeType] = Counter()
-        self.tests: dict[str, dict[str, Any]] = {}
+    def __init__(self, copied: Path, files: list[str]):
+        self.copied = copied
+        theirs, self._write = os.pipe()
+        self._read, answers = os.pipe()
+        self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115 (as long as the process)
+        self.process = subprocess.Popen(
+            [
+                *PYTEST,
+                *("-q", "-s", f"--basetemp={copied / 'temporary'}", "--continue-on-collection-errors"),
+                *("-p", "mutants_server", *files),
+            ],
+            cwd=copied,
+            env=environment(copied, MUTANTS_PIPES=f"{theirs},{answers}"),
+            stdin=subprocess.DEVNULL,
+            stdout=self._said,
+            stderr=self._said,
+            pass_fds=(theirs, answers),
+        )
+        os.close(theirs)
+        os.close(answers)
+        self._requests, self._answers = os.fdopen(self._write, "w"), os.fdopen(self._read)
+        self.count = self._receive()["tests"]
 
-    def _module(self, file: str) -> str | None:
-        if file not in self.files:
-            path = Path(file)
-            inner = str(path.relative_to(self.root)) if path.is_relative_to(self.root) else ""
-            self.files[file] = inner if any(fnmatch.fnmatch(inner, each) for each in PACKAGES) else None
-        return self.files[file]
+    def ask(self, **request: object) -> dict[str, Any]:
+        """Return the answer to a request."""
+        self._requests.write(json.dumps(request) + "\n")
+        self._requests.flush()
+        return self._receive()
 
-    def _call(self, frame: FrameType, _event: str, _arg: object) -> Any:
-        code = frame.f_code
-        if self._module(code.co_filename) is None or self.left[code] > LINES:
-            return None
-        self.seen.setdefault(code, set())
-        return self._line
+    def _receive(self) -> dict[str, Any]:
+        line = self._answers.readline()
+        if not line:
+            self._said.seek(0)
+            raise RuntimeError(f"pytest ended: {self._said.read()[-2000:]}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
-    def _line(self, frame: FrameType, _event: str, _arg: object) -> Any:
-        code = frame.f_code
-        self.seen[code].add(frame.f_lineno)
-        self.left[code] += 1
-        if self.left[code] > LINES:
-            frame.f_trace_lines = False
-        return self._line
-
-    def pytest_runtest_logstart(self) -> None:
-        """Begin to trace."""
-        self.seen, self.left = {}, Counter()
-        self.begin = sum(os.times()[:4])
-        threading.settrace(self._call)
-        sys.settrace(self._call)
-
-    def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """Add what was seen to the test function, whatever its parameters."""
-        sys.settrace(None)
-        threading.settrace(None)
-        test = self._test(nodeid)
-        test["seconds"] += sum(os.times()[:4]) - self.begin
-        for code, lines in self.seen.items():
-            test["lines"][str(self._module(code.co_filename))] |= lines
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        """Note a test that does not pass."""
-        self._test(report.nodeid)["passed"] &= not report.failed
-
-    def _test(self, nodeid: str) -> dict[str, Any]:
-        fresh = {"seconds": 0.0, "passed": True, "lines": defaultdict(set)}
-        return self.tests.setdefault(nodeid.partition("[")[0], fresh)
-
-    def pytest_sessionfinish(self) -> None:
-        """Write all down."""
-        for test in self.tests.values():
-            test["lines"] = {module: sorted(lines) for module, lines in test["lines"].items()}
-            test["seconds"] = round(test["seconds"], 3)
-        self.output.write_text(json.dumps(self.tests))
-
-
-def pytest_configure(config: Any) -> None:
-    """Begin to trace, if the environment says so."""
-    if TRACE_TO in os.environ:
-        config.pluginmanager.register(Tracer(Path.cwd(), Path(os.environ[TRACE_TO])))
+    def close(self) -> None:
+        """End the process."""
+        self._requests.close()
+        self.process.wait()
+        self._answers.close()
+        self._said.close()
 
 
 class Traces:
@@ -480,39 +472,40 @@ class Traces:
 
     def __init__(self, tree: Tree, store: Path):
         self.tree, self.store = tree, store
-        source = sha256(b"".join((tree.root / module).read_bytes() for module in tree.modules)).hexdigest()
-        known = json.loads(store.read_text()) if store.exists() else {}
-        self.known: dict[str, Any] = known if known.get("source") == source else {"source": source}
+        store.mkdir(parents=True, exist_ok=True)
+        source = (tree.root / module for module in tree.modules)
+        self.source = sha256(b"".join(path.read_bytes() for path in source)).hexdigest()
+        self.known: dict[str, Trace] = {}
+        self.unreliable: set[str] = set()
         self.locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        self.writing = threading.Lock()
 
-    def of(self, file: str, copied: Path) -> Trace:
-        """Return the trace of a test file, made in a copy without a mutant if there is none yet."""
+    def of(self, file: str, server: Server) -> Trace:
+        """Return the trace of a test file, made without a mutant if there is none yet."""
         with self.locks[file]:
-            digest = sha256((copied / file).read_bytes()).hexdigest()
-            if self.known.get(file, {}).get("digest") != digest:
-                output = copied / "trace.json"
-                subprocess.run(
-                    [*PYTEST, "-p", "mutants", file],
-                    cwd=copied,
-                    env=environment(copied, **{TRACE_TO: str(output)}),
-                    stdout=subprocess.DEVNULL,
-                    check=False,
-                )
-                made = {"digest": digest, "tests": json.loads(output.read_text())}
-                with self.writing:
-                    self.known[file] = made
-                    self.store.write_text(json.dumps(self.known))
-                print(f"traced   {file}", flush=True)
-            known: Trace = self.known[file]
-            return known
+            if file not in self.known:
+                digest = sha256(self.source.encode() + (server.copied / file).read_bytes()).hexdigest()
+                path = self.store / f"{file.replace('/', '.')}.{digest[:16]}.json"
+                if not path.exists():
+                    answer = server.ask(trace=file)
+                    if "tests" not in answer:
+                        print(f"no trace {file}: {answer}", flush=True)
+                        return {"tests": {}}
+                    path.write_text(json.dumps(answer))
+                    failed = sum(not each["passed"] for each in answer["tests"].values())
+                    print(
+                        f"traced   {file}: {len(answer['tests'])} tests, {answer['left']} left out, "
+                        f"{failed} failed, {answer['seconds']} s",
+                        flush=True,
+                    )
+                self.known[file] = json.loads(path.read_text())
+            return self.known[file]
 
 
 def verdict(copied: Path, tests: list[str]) -> tuple[str, str]:
     """Return what the tests say of a mutant that stands in a copy of the tree, and which one spoke."""
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
-            [*PYTEST, "-x", *tests],
+            [*PYTEST, "-vv", "--tb=no", "-x", *tests],
             cwd=copied,
             env=environment(copied, PYTHONDONTWRITEBYTECODE="1"),
             stdout=output,
@@ -537,23 +530,52 @@ def verdict(copied: Path, tests: list[str]) -> tuple[str, str]:
     return "killed", failed[0].split(" - ")[0] if failed else said.strip()[-200:]
 
 
-def try_in(copied: Path, mutant: Mutant, tree: Tree, traces: Traces) -> tuple[str, str, int]:
-    """Return the verdict on a mutant, the test that spoke and how many were asked: first the nearest."""
-    file, kept = copied / mutant.module, copied / "original"
+def try_in(
+    server: Server, mutant: Mutant, tree: Tree, traces: Traces, effort: float = EFFORT
+) -> tuple[str, str, int, float]:
+    """Return the verdict on a mutant, the test that spoke, how many were asked and their CPU time."""
     beside = tree.tests_of(mutant.module)
-    count = 0
+    count, left = 0, effort
     for ranks in RANKS:
-        known = {each: traces.of(each, copied) for each, rank in beside.items() if rank in ranks}
-        tests = tree.chosen(mutant, known)
-        if tests:
+        known = {each: traces.of(each, server) for each, rank in beside.items() if rank in ranks}
+        while True:
+            tests = tree.chosen(mutant, known, left, traces.unreliable)
+            if not tests:
+                break
+            said, by = _ask(server, mutant, tree, tests)
+            if said == "killed" and by in tests:
+                alone = server.ask(tests={by: tests[by]})
+                if alone["verdict"] != "survived":  # it fails without a mutant, too
+                    print(f"fails    {by}: asked no more", flush=True)
+                    traces.unreliable.add(by)
+                    continue
             count += len(tests)
-            shutil.copy2(file, kept)
-            file.write_text(tree.text(mutant))
-            said, by = verdict(copied, tests)
-            shutil.copy2(kept, file)
+            left -= sum(tests.values())
             if said != "survived":
-                return said, by, count
-    return "survived", "", count
+                return said, by, count, effort - left
+            break
+    return "survived", "", count, effort - left
+
+
+def _ask(server: Server, mutant: Mutant, tree: Tree, tests: dict[str, float]) -> tuple[str, str]:
+    """Return what tests say, in a child of the server or, where imports change, in a process of their own."""
+    answer = server.ask(module=mutant.module, place=mutant.place, tests=tests)
+    if answer["verdict"] != "fresh":
+        return answer["verdict"], answer["by"]
+    file, original = server.copied / mutant.module, server.copied / "original"
+    shutil.copy2(file, original)
+    file.write_text(tree.text(mutant))
+    try:
+        said, by = verdict(server.copied, list(tests))
+    finally:
+        shutil.copy2(original, file)  # with its time: compiled files go by it
+    return said, by.partition(" ")[2]
+
+
+def _cpu_seconds(server: Server) -> float:
+    """Return what this process, its children that have ended and a server's children have computed."""
+    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(int(each) for each in fields[11:15]) / os.sysconf("SC_CLK_TCK") + sum(os.times()[:4])
 
 
 def sample(tree: Tree, count: int, seed: int) -> list[Mutant]:
@@ -596,6 +618,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3600.0, help="begin no other one after so long")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--effort", type=float, default=EFFORT, help="CPU seconds of tests for each mutant")
     parser.add_argument("--only", default="*", help="modules that match, such as '*/engine/*'")
     parser.add_argument("--results", type=Path, default=Path("mutants.jsonl"), help="goes on from there")
     parser.add_argument("--again", action="store_true", help="try survivors of calls before once more")
@@ -614,43 +637,47 @@ def main() -> int:
         known = {key: each for key, each in known.items() if each["verdict"] != "survived"}
     waiting = [mutant for mutant in chosen if mutant.key not in known]
     until = time.monotonic() + asked.seconds
+    files = sorted({file for mutant in waiting for file in tree.tests_of(mutant.module)})
     with tempfile.TemporaryDirectory(prefix="mutants-") as place:
-        copies: SimpleQueue[Path] = SimpleQueue()
+        servers: SimpleQueue[Server] = SimpleQueue()
         for number in range(asked.processes):
             folder = Path(place) / str(number)
             copy_tree(tree.root, folder)
             if not list((folder / "src" / "hocket").glob("_native*.so")):
                 shutil.copy(native_module(), folder / "src" / "hocket")
             check_imports(folder)
-            copies.put(folder)
-        traces = Traces(tree, asked.results.with_suffix(".traces.json"))
+            servers.put(Server(folder, files))
+        traces = Traces(tree, asked.results.parent / "mutants.traces")
 
         def try_one(mutant: Mutant) -> None:
             if time.monotonic() > until:
                 return
-            copied = copies.get()
+            server = servers.get()
             try:
-                begin = time.monotonic()
-                said, by, count = try_in(copied, mutant, tree, traces)
+                begin, before = time.monotonic(), _cpu_seconds(server)
+                said, by, count, effort = try_in(server, mutant, tree, traces, asked.effort)
                 facts = {
                     "key": mutant.key,
                     **asdict(mutant),
                     "verdict": said,
                     "by": by,
                     "asked": count,
+                    "effort": round(effort, 2),
+                    "seconds": round(time.monotonic() - begin, 1),
+                    "cpu": round(_cpu_seconds(server) - before, 2),
                 }
-                facts["seconds"] = round(time.monotonic() - begin, 1)
                 known[mutant.key] = facts
                 with asked.results.open("a") as results:
                     results.write(json.dumps(facts) + "\n")
-                print(
-                    f"{said:8} {mutant.module}:{mutant.line}: {mutant.before} -> {mutant.after}", flush=True
-                )
+                where = f"{mutant.module}:{mutant.line}: {mutant.before} -> {mutant.after}"
+                print(f"{said:8} {facts['cpu']:5} s  {where}", flush=True)
             finally:
-                copies.put(copied)
+                servers.put(server)
 
         with ThreadPoolExecutor(asked.processes) as pool:
             list(pool.map(try_one, waiting))
+        while not servers.empty():
+            servers.get().close()
     done = [known[mutant.key] for mutant in chosen if mutant.key in known]
     text = table(done)
     asked.results.with_suffix(".md").write_text(text)

@@ -36,7 +36,8 @@ void make_setup(Setup* self, std::string name, std::string token, std::string re
                 const std::vector<TextVariable>& texts_in, const std::vector<TextVariable>& texts_out,
                 std::shared_ptr<ExchangeSetup> exchange, std::vector<ClockSetup> clocks,
                 std::vector<std::vector<int>> clocked_in, std::vector<std::vector<int>> clocked_out,
-                bool scheduled) {
+                bool scheduled, std::vector<std::vector<int>> clocked_texts_in,
+                std::vector<std::vector<int>> clocked_texts_out) {
     Setup& setup = *new (self) Setup;
     setup.name = std::move(name);
     setup.token = std::move(token);
@@ -67,6 +68,8 @@ void make_setup(Setup* self, std::string name, std::string token, std::string re
     setup.clocked_in = std::move(clocked_in);
     setup.clocked_out = std::move(clocked_out);
     setup.scheduled = scheduled;
+    setup.clocked_texts_in = std::move(clocked_texts_in);
+    setup.clocked_texts_out = std::move(clocked_texts_out);
 }
 
 std::vector<TextVariable> texts(const std::vector<fmi::Reference>& references,
@@ -121,7 +124,9 @@ void bind_setup(nb::module_& module) {
              "get"_a, "sloped"_a, "continuous"_a, "discrete"_a, "time"_a, "texts_in"_a, "texts_out"_a,
              "exchange"_a.none(), "clocks"_a = std::vector<ClockSetup>{},
              "clocked_in"_a = std::vector<std::vector<int>>{},
-             "clocked_out"_a = std::vector<std::vector<int>>{}, "scheduled"_a = false)
+             "clocked_out"_a = std::vector<std::vector<int>>{}, "scheduled"_a = false,
+             "clocked_texts_in"_a = std::vector<std::vector<int>>{},
+             "clocked_texts_out"_a = std::vector<std::vector<int>>{})
         .def_ro("name", &Setup::name)
         .def_ro("token", &Setup::token)
         .def_ro("resources", &Setup::resources)

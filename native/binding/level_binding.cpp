@@ -7,11 +7,13 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
 
 #include "binding/arrays.hpp"
 #include "binding/level_builder.hpp"
@@ -19,6 +21,7 @@
 #include "binding/python_simulator.hpp"
 #include "engine/crash_guard.hpp"
 #include "engine/projected.hpp"
+#include "engine/sampled.hpp"
 #include "engine/state_space.hpp"
 
 namespace nb = nanobind;
@@ -44,6 +47,36 @@ void add_state_space(LevelBuilder& self, const std::shared_ptr<Linear>& model, c
     level.models.insert(model);
     level.add_child(state_space(*model, to_vector(z), last_h, std::move(rows)), model->rows, model->inputs,
                     model->outputs);
+}
+
+using HandedNumbers = std::vector<std::tuple<int, double, double>>;
+
+std::vector<Sampled::Handed> to_handed(const HandedNumbers& numbers) {
+    std::vector<Sampled::Handed> handed;
+    for (const auto& [source, gain, offset] : numbers) handed.push_back({source, gain, offset});
+    return handed;
+}
+
+void add_sampled(LevelBuilder& self, const std::shared_ptr<Linear>& model, const AnyNumbers& z, double last_h,
+                 int number, std::int64_t length, bool follows, bool around, const HandedNumbers& taken,
+                 const HandedNumbers& given, const AnyNumbers& offered, const AnyNumbers& used,
+                 const AnyNumbers& values) {
+    Sampled::Setup setup{.number = number,
+                         .length = length,
+                         .follows = follows,
+                         .around = around,
+                         .inputs = static_cast<int>(offered.size()),
+                         .taken = to_handed(taken),
+                         .given = to_handed(given),
+                         .offered = to_vector(offered),
+                         .used = to_vector(used),
+                         .values = to_vector(values)};
+    for (std::size_t size : {setup.offered.size(), setup.used.size(), setup.values.size(), given.size()})
+        if (size > Sampled::most) throw std::invalid_argument("too many ports for a condensed level");
+    self.level->models.insert(model);
+    auto inner = state_space(*model, to_vector(z), last_h, nullptr);
+    const int outputs = static_cast<int>(given.size());
+    self.level->add_child(std::make_unique<Sampled>(std::move(inner), setup), 1, setup.inputs, outputs);
 }
 
 void add_projected(LevelBuilder& self, const std::shared_ptr<Balance>& balance, const AnyNumbers& z,
@@ -257,15 +290,16 @@ void bind_levels(nb::module_& module) {
         .def(
             "__init__",
             [](Clock* self, std::int64_t tick, std::int64_t start, std::int64_t denominator,
-               std::int64_t quantum) {
+               std::int64_t quantum, std::int64_t coarse) {
                 Clock clock;
                 clock.tick = tick;
                 clock.start = start;
                 clock.denominator = denominator;
                 clock.quantum = quantum;
+                clock.coarse = coarse;
                 new (self) Clock(clock);
             },
-            nb::kw_only(), "tick"_a, "start"_a, "denominator"_a, "quantum"_a = 1)
+            nb::kw_only(), "tick"_a, "start"_a, "denominator"_a, "quantum"_a = 1, "coarse"_a = 0)
         .def("event_tick", &Clock::event_tick, "seconds"_a, nb::kw_only(), "nearest"_a);
     bind_inputs(module);
     bind_account(module);
@@ -276,6 +310,8 @@ void bind_levels(nb::module_& module) {
              "inputs"_a)
         .def("add_state_space", &add_state_space, nb::kw_only(), "model"_a, "z"_a, "last_h"_a,
              "micro"_a.none(), "ports"_a)
+        .def("add_sampled", &add_sampled, nb::kw_only(), "model"_a, "z"_a, "last_h"_a, "number"_a, "length"_a,
+             "follows"_a, "around"_a, "taken"_a, "given"_a, "offered"_a, "used"_a, "values"_a)
         .def("add_projected", &add_projected, nb::kw_only(), "balance"_a, "z"_a, "last_h"_a, "work"_a,
              "brought"_a, "agreed"_a.none())
         .def("add_python", &add_python, nb::kw_only(), "simulator"_a, "micro"_a.none(), "event_tick"_a.none(),
@@ -291,6 +327,12 @@ void bind_levels(nb::module_& module) {
                 self.level->add_text(child, output, target, input);
             },
             nb::kw_only(), "child"_a, "output"_a, "target"_a, "input"_a)
+        .def(
+            "add_text_ports",
+            [](LevelBuilder& self, Level::TextPorts inputs, Level::TextPorts outputs) {
+                self.level->add_text_ports(std::move(inputs), std::move(outputs));
+            },
+            nb::kw_only(), "inputs"_a, "outputs"_a)
         .def(
             "add_output",
             [](LevelBuilder& self, int source, double gain, double offset) {

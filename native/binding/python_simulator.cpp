@@ -152,8 +152,10 @@ bool PythonSimulator::step(const Span& span, const double* u) {
     Py_DECREF(reached);
     if (at == -1.0 && PyErr_Occurred()) return keep_exception(Call::step, tick);
     const double end = clock_->time(tick + ticks);
-    if (!(std::fabs(at - end) <= slack_ * h + 4.0 * 0x1p-52 * std::fabs(end)) &&
-        !(places_ && at < end && clock_->event_tick(at, false) == tick + ticks)) {
+    const bool there = std::fabs(at - end) <= slack_ * h + 4.0 * 0x1p-52 * std::fabs(end);
+    const std::int64_t place = !there && places_ && at < end ? clock_->event_tick(at, false) : -1;
+    // a part of a step that cannot be shorter ends between two places
+    if (!there && place != tick + ticks && (place < tick + ticks || ticks > clock_->quantum)) {
         failure_.kind = Failure::Kind::stopped_early;
         failure_.value = at;
         failure_.tick = tick;

@@ -19,8 +19,11 @@ struct Clock {
     std::int64_t denominator = 1;
     std::int64_t quantum = 1;  // events happen at multiples of so many ticks
 
+    std::int64_t coarse = 0;  // what floats mean that cannot tell places apart; 0: they can
+
     // The tick of an event: the first place not before a time, or the nearest one (of two, the even one).
     std::int64_t event_tick(double seconds, bool nearest) const {
+        constexpr Wide roundings = 4;
         int exponent = 0;
         const auto mantissa = static_cast<std::int64_t>(std::ldexp(std::frexp(seconds, &exponent), 53));
         exponent -= 53;
@@ -35,25 +38,42 @@ struct Clock {
             whole = product >> shift;
             rest = product - (whole << shift);
         }
-        const Wide place = static_cast<Wide>(tick) * quantum, from = whole - start;
-        Wide count = from / place;
-        if (count * place > from) --count;
-        const Wide left = from - count * place;  // of a place, with the rest
-        if (!nearest) {
-            if (left > 0 || rest > 0) ++count;
-        } else {
-            // twice what is left against a place
-            const Wide more = 2 * left - place;
-            const Wide half = shift > 0 ? static_cast<Wide>(1) << (shift - 1) : 0;
-            const int side = more >= 0    ? (more > 0 || rest > 0)
-                             : more == -1 ? (shift == 0    ? -1
-                                             : rest > half ? 1
-                                             : rest < half ? -1
-                                                           : 0)
-                                          : -1;
-            if (side > 0 || (side == 0 && count % 2 != 0)) ++count;
+        const Wide from = whole - start;
+        if (nearest && coarse > 0) {
+            const Wide place = static_cast<Wide>(tick) * coarse;
+            const Wide count = nearest_place(from, rest, shift, place);
+            // how far it is: off - rest / 2^shift, against so many units of the last bit
+            const Wide off = count * place - from, most = roundings * denominator;
+            const Wide size = off < 0 ? -off : off;
+            if (size <= (most >> shift) + 2) {
+                const Wide distance = off * (static_cast<Wide>(1) << shift) - rest;
+                if ((distance < 0 ? -distance : distance) <= most)
+                    return static_cast<std::int64_t>(count * coarse);
+            }
         }
+        const Wide place = static_cast<Wide>(tick) * quantum;
+        if (nearest) return static_cast<std::int64_t>(nearest_place(from, rest, shift, place) * quantum);
+        Wide count = floor_place(from, place);
+        if (from > count * place || rest > 0) ++count;
         return static_cast<std::int64_t>(count * quantum);
+    }
+    static Wide floor_place(Wide from, Wide place) {
+        const Wide count = from / place;
+        return count * place > from ? count - 1 : count;
+    }
+    // The multiple of a place next to from + rest / 2^shift; of two, the even one.
+    static Wide nearest_place(Wide from, Wide rest, int shift, Wide place) {
+        const Wide count = floor_place(from, place);
+        // twice what is left against a place
+        const Wide more = 2 * (from - count * place) - place;
+        const Wide half = shift > 0 ? static_cast<Wide>(1) << (shift - 1) : 0;
+        const int side = more >= 0    ? (more > 0 || rest > 0)
+                         : more == -1 ? (shift == 0    ? -1
+                                         : rest > half ? 1
+                                         : rest < half ? -1
+                                                       : 0)
+                                      : -1;
+        return side > 0 || (side == 0 && count % 2 != 0) ? count + 1 : count;
     }
     double time(std::int64_t ticks) const {
         return static_cast<double>(static_cast<Wide>(ticks) * tick + start) /

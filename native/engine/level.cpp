@@ -56,6 +56,21 @@ void Level::add_text(int from, int source, int to, int target) {
     state.children[to].texts.push_back({from, source, target});
 }
 
+void Level::add_text_ports(TextPorts inputs, TextPorts outputs) {
+    texts_in_ = std::move(inputs);
+    texts_out_ = std::move(outputs);
+}
+
+bool Level::get_text(int port, std::string& value) {
+    Slot& slot = state.slots[texts_out_[port].first];
+    return slot.simulator->get_text(texts_out_[port].second, value) || state.fail(slot);
+}
+
+bool Level::set_text(int port, const std::string& value) {
+    Slot& slot = state.slots[texts_in_[port].first];
+    return slot.simulator->set_text(texts_in_[port].second, value) || state.fail(slot);
+}
+
 void Level::add_output(int source, double gain, double offset) {
     outputs_.push_back({source, gain, offset, gain != 1.0 || offset != 0.0});
 }

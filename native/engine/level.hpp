@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,8 @@ class Level final : public Simulator, private ProgramRunner {
     void add_child(std::shared_ptr<Simulator> simulator, int rows, int inputs, int outputs);
     void add_input(const FittedInput& input) { fitting_.add(input); }
     void add_text(int from, int source, int to, int target);
+    using TextPorts = std::vector<std::pair<int, int>>;  // of children: which child, and which of its texts
+    void add_text_ports(TextPorts inputs, TextPorts outputs);
     void add_output(int source, double gain, double offset);
     void set_programs(Program step, Program output);
     void record(std::shared_ptr<RowBuffer> rows, std::vector<Column> columns);
@@ -64,6 +67,8 @@ class Level final : public Simulator, private ProgramRunner {
     bool uses_seconds() const override { return false; }
     Failure failure() const override { return state.failures.first(); }
     bool forget_failure() override;
+    bool get_text(int port, std::string& value) override;
+    bool set_text(int port, const std::string& value) override;
     const Accounts* accounts() const override { return &ledger.accounts; }
 
     const IterationCounts& iterations() const { return iteration_.counts(); }
@@ -150,6 +155,7 @@ class Level final : public Simulator, private ProgramRunner {
     ParallelExecution parallel_;
     Program step_program_, output_program_;
     std::vector<Output> outputs_;
+    TextPorts texts_in_, texts_out_;
     std::vector<std::pair<std::int64_t, int>> behind_;  // room: who stands where, and whose turn it is
     bool python_ = false, foreign_ = false, locked_ = false;
 };

@@ -10,7 +10,7 @@ namespace hocket {
 
 namespace {
 
-constexpr __int128 most = std::numeric_limits<std::int64_t>::max();
+constexpr __int128 largest = std::numeric_limits<std::int64_t>::max();
 
 __int128 gcd(__int128 a, __int128 b) {
     if (a < 0) a = -a;
@@ -51,7 +51,7 @@ Ratio Ratio::reduce(__int128 n, __int128 d) {
     const __int128 common = std::max<__int128>(1, gcd(n, d));
     n /= common;
     d /= common;
-    while (d > most || n > most || n < -most) {  // beyond 64 bits: the nearest that fits
+    while (d > largest || n > largest || n < -largest) {  // beyond 64 bits: the nearest that fits
         n /= 2;
         d = std::max<__int128>(1, d / 2);
     }
@@ -77,8 +77,8 @@ Ratio Ratio::of(double seconds) {
     std::from_chars(at + (at[1] == '+' ? 2 : 1), end, exponent);
     Ratio simple;
     if (digits > 13 && find_simple(seconds, simple)) return simple;
-    for (; exponent > 0 && n < most; --exponent) n *= 10;
-    for (; exponent < 0 && d < most; ++exponent) d *= 10;
+    for (; exponent > 0 && n < largest; --exponent) n *= 10;
+    for (; exponent < 0 && d < largest; ++exponent) d *= 10;
     return reduce(text[0] == '-' ? -n : n, d);
 }
 

@@ -531,6 +531,8 @@ bool Fmu::save(Saved& saved) {
     saved.closed_in = closed_in_;
     saved.closed_out = closed_out_;
     saved.last = last_;
+    saved.texts_in = texts_in_;
+    saved.texts_out = texts_out_;
     saved.ended = ended_;
     if (exchange_) exchange_->keep(saved.solution);
     if (!exchange_ && !rest_.watched) {
@@ -622,6 +624,8 @@ bool Fmu::recall(Saved& saved) {
     closed_in_ = saved.closed_in;
     closed_out_ = saved.closed_out;
     last_ = saved.last;
+    texts_in_ = saved.texts_in;
+    texts_out_ = saved.texts_out;
     set_ended(saved.ended);
     forget();
     rest_.last.clear();
@@ -669,6 +673,10 @@ bool Fmu::put_text(int port, const std::string& value) {
 bool Fmu::get_text(int port, std::string& value) {
     if (!instance_ || port < 0 || port >= static_cast<int>(setup.texts_out.size()))
         return wrong("there is no such text to get");
+    if (is_clocked(setup.clocked_texts_out, port)) {
+        value = port < static_cast<int>(texts_out_.size()) ? texts_out_[port] : "";
+        return true;
+    }
     return read_text(setup.texts_out[port], setup.binary_out[port], value) || report_failure(Call::output, 0);
 }
 

@@ -70,7 +70,8 @@ struct Setup {
     std::vector<bool> binary_in, binary_out;
     std::vector<ClockSetup> clocks;  // FMI 3
     std::vector<std::vector<int>> clocked_in,
-        clocked_out;                                // per port: the clocks at whose ticks it has values
+        clocked_out;  // per port: the clocks at whose ticks it has values
+    std::vector<std::vector<int>> clocked_texts_in, clocked_texts_out;  // the same for texts
     bool scheduled = false;                         // FMI 3: clocks activate parts of the model
     std::shared_ptr<const ExchangeSetup> exchange;  // model exchange: how hocket integrates it
 };
@@ -295,7 +296,13 @@ class Fmu : public Simulator {
     std::vector<std::uint8_t> closed_in_,
         closed_out_;            // per port: its clocks do not tick; empty: none has any
     std::vector<double> last_;  // outputs as they were got last
-    Group part_;                // room
+    // Clocked texts: those that wait for a tick, and those that were got at the last one.
+    std::vector<std::optional<std::string>> texts_in_;
+    std::vector<std::string> texts_out_;
+    Group part_;  // room
+    static bool is_clocked(const std::vector<std::vector<int>>& clocks, int port) {
+        return port < static_cast<int>(clocks.size()) && !clocks[port].empty();
+    }
     const Group& open_part(const Group& group, const std::vector<std::uint8_t>& closed);
     Failure failure_;
     std::string problem_, remedy_;
@@ -352,6 +359,8 @@ class Saved {
     std::vector<ClockState> clocks;
     std::vector<std::uint8_t> closed_in, closed_out;
     std::vector<double> last;
+    std::vector<std::optional<std::string>> texts_in;
+    std::vector<std::string> texts_out;
     std::vector<double> solution;                            // model exchange: where the integration stands
     double time = std::numeric_limits<double>::quiet_NaN();  // of the state: where the next step begins
     std::unique_ptr<TrialStep> trial;                        // where the rewind may be tried out

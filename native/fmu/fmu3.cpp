@@ -209,10 +209,10 @@ class Fmu3 final : public Fmu {
         if (clocks_.empty()) return put_now(u);
         clocks_.activate(t, setup.grid, present);
         open_ports();
-        if (setup.scheduled) return set_groups(u) && activate_parts(t, shown);
+        if (setup.scheduled) return set_groups(u) && set_ticked_texts() && activate_parts(t, shown);
         if (!set_active_clocks()) return false;
         stale_ = true;  // what is clocked is present, the same value or not
-        return set_groups(u) && show_clocks(shown);
+        return set_groups(u) && set_ticked_texts() && show_clocks(shown);
     }
     bool update_now(bool& again) override {
         bool terminates = false, nominals = false, states = false, defined = false;
@@ -224,11 +224,10 @@ class Fmu3 final : public Fmu {
         }
         if (!call(update_, &again, &terminates, &nominals, &states, &defined, &next)) return false;
         pending_ = stale_ = false;
+        next_event_ = defined && !terminates ? next : never;
         if (terminates) {
             set_ended(true);
             again = false;
-        } else {
-            next_event_ = defined ? next : never;
         }
         return clocks_.empty() || tick();
     }
@@ -240,6 +239,8 @@ class Fmu3 final : public Fmu {
         closed_in_ = count(setup.clocked_in.size());
         closed_out_ = count(setup.clocked_out.size());
         activated_.assign(clocks_.setup.size(), 0);
+        texts_in_.assign(setup.clocked_texts_in.size(), std::nullopt);
+        texts_out_.assign(setup.clocked_texts_out.size(), "");
         for (std::size_t k = 0; k < clocks_.setup.size(); ++k)
             if (clocks_.setup[k].told && !ask_shift(static_cast<int>(k))) return false;
         clocks_.start(experiment_.t);
@@ -314,10 +315,29 @@ class Fmu3 final : public Fmu {
         return references_.empty() || call(set_clock_, references_.data(), references_.size(),
                                            reinterpret_cast<const bool*>(on.data()));
     }
-    // Which outputs are present: clocks that the FMU ticks, and what is clocked by a clock that does.
+    bool ticks(const std::vector<int>& clocks) const {
+        return std::any_of(clocks.begin(), clocks.end(), [&](int k) { return clocks_.state[k].active; });
+    }
+    // Texts that wait for the clocks that tick now.
+    bool set_ticked_texts() {
+        for (std::size_t k = 0; k < setup.clocked_texts_in.size(); ++k)
+            if (texts_in_[k] && ticks(setup.clocked_texts_in[k]) &&
+                !Fmu::put_text(static_cast<int>(k), *texts_in_[k]))
+                return false;
+        return true;
+    }
+    bool get_ticked_texts() {
+        for (std::size_t k = 0; k < setup.clocked_texts_out.size(); ++k)
+            if (ticks(setup.clocked_texts_out[k]) &&
+                !read_text(setup.texts_out[k], setup.binary_out[k], texts_out_[k]))
+                return false;
+        return true;
+    }
+    // Which outputs are present: clocks that tick, and what is clocked by them.
     bool show_clocks(std::uint8_t* shown) {
         for (std::size_t k = 0; k < clocks_.setup.size(); ++k) {
             const ClockSetup& clock = clocks_.setup[k];
+            if (clock.is_timed() && clock.place >= 0) shown[clock.place] = clocks_.state[k].active;
             if (clock.kind != ClockSetup::Kind::output) continue;
             bool ticks = false;
             constexpr std::size_t one = 1;
@@ -328,7 +348,7 @@ class Fmu3 final : public Fmu {
         open_ports();
         for (std::size_t k = 0; k < setup.clocked_out.size(); ++k)
             if (!setup.clocked_out[k].empty()) shown[k] = !closed_out_[k];
-        return true;
+        return get_ticked_texts();
     }
     // Scheduled execution: one part of the model after the other, none interrupts another.
     bool activate_parts(double t, std::uint8_t* shown) {
@@ -414,6 +434,10 @@ class Fmu3 final : public Fmu {
         return enter_events() && set_groups(u) && settle() && get_groups(y) && call(enter_steps_);
     }
     bool put_text(int port, const std::string& value) override {
+        if (is_clocked(setup.clocked_texts_in, port)) {
+            if (static_cast<std::size_t>(port) < texts_in_.size()) texts_in_[port] = value;
+            return true;
+        }
         if (phase_ != Phase::stepping || !setup.events) return Fmu::put_text(port, value);
         if (texts_[port] == value) return true;
         texts_[port] = value;

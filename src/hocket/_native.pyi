@@ -333,7 +333,9 @@ class Agreed:
 # levels
 
 class Clock:
-    def __init__(self, *, tick: int, start: int, denominator: int, quantum: int = 1) -> None: ...
+    def __init__(
+        self, *, tick: int, start: int, denominator: int, quantum: int = 1, coarse: int = 0
+    ) -> None: ...
     def event_tick(self, seconds: float, *, nearest: bool) -> int: ...
 
 class InputKind(Enum):
@@ -455,6 +457,22 @@ class Level:
     def add_state_space(
         self, *, model: LinearModel, z: _Floats, last_h: float, micro: RowBuffer | None, ports: Sequence[int]
     ) -> None: ...
+    def add_sampled(
+        self,
+        *,
+        model: LinearModel,
+        z: _Floats,
+        last_h: float,
+        number: int,
+        length: int,
+        follows: bool,
+        around: bool,
+        taken: Sequence[tuple[int, float, float]],
+        given: Sequence[tuple[int, float, float]],
+        offered: _Floats,
+        used: _Floats,
+        values: _Floats,
+    ) -> None: ...
     def add_projected(
         self,
         *,
@@ -481,6 +499,9 @@ class Level:
     def add_level(self, *, level: Level, rows: int, inputs: int, outputs: int) -> None: ...
     def add_input(self, input: FittedInput) -> None: ...
     def add_text(self, *, child: int, output: int, target: int, input: int) -> None: ...
+    def add_text_ports(
+        self, *, inputs: Sequence[tuple[int, int]], outputs: Sequence[tuple[int, int]]
+    ) -> None: ...
     def add_output(self, *, source: int, gain: float, offset: float) -> None: ...
     def add_samples(
         self,
@@ -544,6 +565,7 @@ class Call(Enum):
     due = ...
     react = ...
     commit = ...
+    space_events = ...
 
 class Failure:
     """Why a run ended; `port` may also say which loop, iteration or step control of the plan it was."""
@@ -828,6 +850,8 @@ class FmuSetup:
         clocked_in: Sequence[Sequence[int]] = ...,
         clocked_out: Sequence[Sequence[int]] = ...,
         scheduled: bool = ...,
+        clocked_texts_in: Sequence[Sequence[int]] = ...,
+        clocked_texts_out: Sequence[Sequence[int]] = ...,
     ) -> None: ...
     @property
     def name(self) -> str: ...

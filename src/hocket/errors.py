@@ -161,7 +161,7 @@ class EndRequestError(SimulatorError):
 
 
 class ConvergenceError(HocketError):
-    """The numbers did not settle: where, residuals, what to try."""
+    """An iteration did not converge: where, residuals, what to try."""
 
 
 class InternalError(HocketError):

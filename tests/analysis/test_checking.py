@@ -4,12 +4,15 @@ import math
 import subprocess
 import sys
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.analysis.coupling_check import check
+from hocket.analysis.coupling_check import _judge_stability, check
+from hocket.analysis.exact_solution import exact_solution
+from hocket.analysis.linear_reading import read_linear
 from hocket.errors import ScenarioError
 from hocket.model.experiment import Experiment
 from systems import lag
@@ -195,3 +198,19 @@ def test_no_changes_are_tried_where_none_are_asked_for():
     quick, slow = check(composite, advise=False), check(composite)
     assert quick.changes is None
     assert len(slow.changes.changes) > 1
+
+
+def test_growth_beyond_all_floats_is_unstable_and_no_error():
+    """exp(8000 * 0.1) is no float; the exact system counts as growing by exp(700) per step."""
+    wild = hk.StateSpace([[8e3]], C=[[1.0]], x0=[1.0], outputs=["y"])
+    found = _judge_stability(
+        SimpleNamespace(
+            reading=read_linear(hk.Composite(hk.Scenario({"calm": FREE}), "0.1 s")),
+            solution=exact_solution(hk.Composite(hk.Scenario({"wild": wild}), "0.1 s")),
+            models=SimpleNamespace(leaves=()),
+        )
+    )
+    assert found.exact_rho == math.exp(700.0)
+
+
+FREE = hk.StateSpace([[-1.0]], C=[[1.0]], x0=[1.0], outputs=["y"])

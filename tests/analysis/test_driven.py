@@ -165,12 +165,43 @@ def test_a_table_that_ends_with_the_run():
         predicted_error(with_sources(alone(table), 9), 10)
 
 
-def test_a_table_bends_the_order():
-    found = predicted_error(
-        with_sources(alone(hk.Table(KNOTS, {"f": VALUES}), "20 ms", "jacobi", "linear"), 8), 8
-    )
+def test_a_table_keeps_the_order_across_its_jump():
+    """Steps end where it jumps, and begin anew there: the runs themselves converge with order 2."""
+    table = hk.Table(KNOTS, {"f": VALUES})
+    steps = [Fraction(1, 50), Fraction(1, 100), Fraction(1, 200)]
+    found = predicted_error(with_sources(alone(table, steps[0], "jacobi", "linear"), 8), 8)
+    assert found.order.predicted == 2
+    wrong = []
+    for step in steps:
+        t, values = hk.run(alone(table, step, "jacobi", "linear"), 8)["it.x"]
+        wrong.append(np.abs(values - tabled(t)).max())
+    assert math.log2(wrong[1] / wrong[2]) == pytest.approx(2, abs=0.05)
+    assert found.order.measured == pytest.approx(math.log2(wrong[1] / wrong[2]), abs=1e-4)
+
+
+def test_a_function_that_jumps_reduces_the_order():
+    """Nothing announces its jump: the extrapolation leads over it, and one step is wrong by as much."""
+    jumping = hk.Function(lambda t: 0.0 if t < 1.0 else 1.0, ["f"])
+    found = predicted_error(with_sources(alone(jumping, "20 ms", "jacobi", "linear"), 8), 8)
     assert found.order.predicted == 2
     assert "jump" in found.order.words
+
+
+def test_many_jumps_off_the_grid():
+    """The matrix of a step between jumps, and the tree itself around them: the run says the same."""
+    rng = np.random.default_rng(8)
+    knots = np.concatenate([[0.0], np.sort(rng.uniform(0, 8, 30)).round(4), [9.0]])
+    table = hk.Table(knots, {"f": rng.normal(size=32)}, "hold")
+    for extrapolation in ("hold", hk.Polynomial(2), hk.Nepce(0.3)):
+        composite = alone(table, "0.05 s", "gauss-seidel", extrapolation, it=oscillator("rk4", "10 ms"))
+        found = predicted_error(with_sources(composite, 8), 8, trajectories=True, measure=False)
+        run = hk.run(composite, 8)
+        for port in ("it.x", "source.f"):
+            t, values, _ = found[port].series
+            ours, theirs = run[port]
+            last = np.append(np.diff(ours) > 0, True)  # of several rows at a time the one after the event
+            assert ours[last] == pytest.approx(t, abs=1e-12)
+            assert theirs[last] == pytest.approx(values, abs=1e-10)
 
 
 # a controller with a step in its reference

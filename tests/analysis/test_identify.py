@@ -11,8 +11,10 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import hocket as hk
+from hocket.analysis.identification import HankelSpectrum
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.linearisation import linearise
+from hocket.analysis.pulse_responses import choose_responses
 from hocket.errors import SimulatorError
 from hocket.planning.parameters import leaves, with_leaves
 from systems import FALLING, INTEGRATOR, random_linear, spectral_radius
@@ -357,3 +359,31 @@ def test_one_that_fails_when_tried_is_refused_with_its_words():
 
     (leaf,) = linearise(alone(hk.Python(Failing))).leaves
     assert leaf.refused == "it failed when it was tried: ValueError: the valve is stuck"
+
+
+def test_orders_are_tried_where_singular_values_fall_by_more_than_half():
+    """Of 8, 5, 2, 1, 0.9, 0.4 these do after the second, the fifth; what is below the noise is no state."""
+    none = np.zeros((0, 0))
+    values = np.array([8.0, 5.0, 2.0, 1.0, 0.9, 0.4, 1e-9])
+    spectrum = HankelSpectrum(none, values, none, none, none, none)
+    assert spectrum.orders(1e-6) == [2, 5, 6]
+    assert spectrum.orders(0.2) == [2, 3]  # noise of 1.6
+    assert HankelSpectrum(none, 0.0 * values, none, none, none, none).orders(0.0) == [0]
+
+
+@pytest.mark.parametrize(
+    ("crooked", "size", "found", "noise"),
+    [
+        ((0.02, 0.005), 2.0, 0.51, 0.01 / 0.51),  # the larger push is no more crooked, and less noisy
+        ((0.0, 0.0), 1.0, 0.5, 0.01 / 0.51 / 50.0),  # they differ by more than the smaller one is crooked
+        ((0.02, 0.03), 1.0, 0.5, 0.01 / 0.51 / 50.0),
+    ],
+)
+def test_of_two_sizes_of_pushes_the_one_that_errs_less_is_taken(crooked, size, found, noise):
+    """Answers of 0.5 and 0.51 per unit of push, up and down apart by twice what is crooked."""
+    answers = np.empty((2, 2, 1, 3, 1))
+    for number, mean in enumerate((0.5, 0.51)):
+        answers[number, 0], answers[number, 1] = mean + crooked[number], mean - crooked[number]
+    chosen = choose_responses(answers, np.ones(1), (1.0, 2.0))
+    assert (chosen.size, chosen.noise) == pytest.approx((size, noise), rel=1e-9)
+    assert chosen.markov == pytest.approx(np.full((1, 3, 1), found))

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import hocket as hk
 from fmus.build import build
+from hocket.analysis import linearisation
+from hocket.analysis.linear_models import IdentifiedModel
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.linearisation import LinearisationPoint, linearise
+from hocket.analysis.pulse_responses import BlackBoxBench, OperatingPoint
 from hocket.errors import ScenarioError
 from hocket.planning.planner import plan_tree
 from systems import spectral_radius
@@ -141,7 +145,8 @@ def test_the_masses_as_model_exchange_fmus(tmp_path):
 def test_a_ball_that_hocket_integrates_is_refused_too(tmp_path):
     ball = hk.Fmu(build("ball", 2, folder=tmp_path), interface="model-exchange", method="rk4")
     (leaf,) = linearise(alone(ball, "10 ms")).leaves
-    assert leaf.refused == "it has events, and does not move as its tangent within 5.12 s"
+    # its steps end at the bounce since FMUs take part in instants: 1 m fall in sqrt(2 / 9.81) s
+    assert leaf.refused == "it stopped inside a step, at 0.451523641 s: it has events"
 
 
 def test_what_is_not_smooth_is_refused():
@@ -334,3 +339,92 @@ def test_points_and_times_that_do_not_fit_are_refused(at, message):
     lag = hk.StateSpace(A=[[-1.0]], B=[[1.0]], C=[[1.0]], inputs=["u = 0"], outputs=["y"])
     with pytest.raises(ScenarioError, match=message):
         linearise(hk.Composite(hk.Scenario({"pendulum": pendulum(), "lag": lag}), 0.1), at)
+
+
+def test_what_stands_still_says_since_when():
+    """A black box without inputs that is not linear: after three steps of a tenth it is looked at."""
+
+    class Chirp:
+        outputs = ("y",)
+
+        def start(self, t):
+            self.t = t
+
+        def output(self, t):
+            return [math.sin(30.0 * t * t)]
+
+        def step(self, t, h, u):
+            self.t = t + h
+
+    composite = hk.Composite(hk.Scenario({"chirp": hk.Python(Chirp)}), "0.1 s")
+    (leaf,) = linearise(composite, "0.3 s", still=True, start="2 s").leaves
+    assert leaf.notes[0].startswith("as it is at 2.3 s: ")
+
+
+def test_a_constant_output_does_not_answer_to_inputs(monkeypatch):
+    """Of an FMU whose output has no slopes: 5 with and without a push is silent, 5 and 5.1 is not."""
+    ports = [hk.Port("u"), hk.Port("v")]
+    model = SimpleNamespace(inputs=ports, outputs=ports[:1], capabilities=hk.Capabilities())
+    place = SimpleNamespace(started=False, u=np.zeros(2))
+
+    class Bench:
+        answer = 0.0
+
+        def __init__(self, place):
+            self.still = np.zeros((1, 2))
+
+        def run(self, pushes):
+            return np.array([[5.0 + self.answer * float(push.sum())] for push in pushes])
+
+        def restore_simulator(self):
+            pass
+
+    monkeypatch.setattr(linearisation, "BlackBoxBench", Bench)
+    assert not linearisation._silent_outputs_move(model, place, np.zeros((1, 2)))
+    assert not linearisation._silent_outputs_move(model, place, np.ones((1, 2)))  # not silent: slopes tell
+    Bench.answer = 1.0
+    assert linearisation._silent_outputs_move(model, place, np.zeros((1, 2)))
+    # where slopes tell, where there is nothing to push, and where it could not go back, nothing is tried
+    assert not linearisation._silent_outputs_move(model, place, np.ones((1, 2)))
+    place.started = True
+    assert not model.capabilities.rollback
+    assert not linearisation._silent_outputs_move(model, place, np.zeros((1, 2)))
+    place.started, model.inputs = False, []
+    assert not linearisation._silent_outputs_move(model, place, np.zeros((1, 2)))
+
+
+def test_the_tangent_is_taken_at_the_inputs_of_that_time():
+    """x' = u^2 under u = t, at 0.3 s after three steps: the slope is 2 u = 0.6."""
+    square = hk.Ode(lambda t, x, u: [u[0] ** 2], x0=[0.0], inputs=["u"], outputs=["x"])
+    ramp = hk.Function(lambda t: t, ["r"])
+    composite = hk.Composite(hk.Scenario({"square": square, "ramp": ramp}, {"square.u": "ramp.r"}), "0.1 s")
+    made = dict(linearise(composite, "0.3 s", still=True).made.scenario.models)["square"]
+    assert (made.A[0, 0], made.B[0, 0]) == pytest.approx((0.0, 0.6), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("h", "start"), [("0.1", "window"), ("0.05", "window"), ("0.2", "cold"), ("0.15", "cold")]
+)
+def test_a_past_is_told_where_identified_steps_divide_those_of_the_level(h, start, monkeypatch):
+    """A level of 0.1 s: an identified model of 0.05 s can make its steps, one of 0.2 or 0.15 s cannot."""
+    composite = hk.Composite(
+        hk.Scenario({"a": hk.StateSpace([[-1.0]], C=[[1.0]], x0=[1.0], outputs=["y"])}), "0.1 s"
+    )
+    model = object.__new__(IdentifiedModel)
+    object.__setattr__(model, "h", Fraction(h))
+    monkeypatch.setattr(linearisation, "window_degree", lambda level: 2)
+    made = linearisation._with_fitting_start(composite, {"a": model}, plan_tree(composite))
+    assert made.start == start
+
+
+def test_benches_on_one_simulator_each_begin_where_they_stand():
+    """x' = -x from 1: one bench at the start, one two steps of 0.1 s later, used in turn."""
+    model = hk.StateSpace([[-1.0]], C=[[1.0]], x0=[1.0], outputs=["y"])
+    simulator = model.open()
+    simulator.start(0.0)
+    place = OperatingPoint(model, simulator, Fraction(0), Fraction(1, 10), np.zeros(0), 1, False, False)
+    first, second = BlackBoxBench(place), BlackBoxBench(place, later=2)
+    for _ in range(2):
+        for bench, begin in ((first, 0.0), (second, 0.2)):
+            rows = bench.run([bench.still] * 3)
+            assert rows[:, 0] == pytest.approx(np.exp(-begin - 0.1 * np.arange(4)), abs=1e-12)

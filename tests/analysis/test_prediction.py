@@ -11,10 +11,18 @@ from scipy.linalg import expm
 import hocket
 from hocket import Composite, Hermite, Hold, Jacobi, Nepce, Ode, Polynomial, Scenario, StateSpace
 from hocket.analysis.consistency import relative_consistency
-from hocket.analysis.error_prediction import compare_orders, predicted_error, predicted_order
+from hocket.analysis.error_prediction import (
+    ErrorOrder,
+    PortError,
+    PredictedError,
+    compare_orders,
+    predicted_error,
+    predicted_order,
+)
 from hocket.analysis.linear_models import IdentifiedModel
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.linearisation import linearise
+from hocket.analysis.measure import Outcome
 from hocket.errors import ScenarioError
 from systems import THREE, random_linear, three_masses, two_masses
 
@@ -318,3 +326,20 @@ def test_tables_and_pictures(tmp_path):
     assert "largest error" in (tmp_path / "dots.svg").read_text()
     with pytest.raises(ScenarioError, match=r"`c.y`"):
         found["c.y"]
+
+
+@pytest.mark.parametrize(
+    ("error", "decides", "outcome"),
+    [
+        (0.1, False, Outcome.GOOD),
+        (0.101, False, Outcome.CAUTION),
+        (0.19, False, Outcome.CAUTION),
+        (999.0, True, Outcome.CAUTION),
+        (1001.0, True, Outcome.BAD),
+        (1001.0, False, Outcome.CAUTION),
+        (math.inf, True, Outcome.BAD),
+    ],
+)
+def test_a_predicted_error_above_a_tenth_is_a_caution(error, decides, outcome):
+    port = PortError("a.y", "", 0.0, error, 0.5, scale=1.0)
+    assert PredictedError((port,), 1.0, 0.1, ErrorOrder(1, "", None, ""), decides).outcome is outcome

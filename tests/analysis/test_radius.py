@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import brentq, minimize
 
 from hocket import Composite, GaussSeidel, Iterate, Jacobi, Ode, Scenario, StateSpace
+from hocket.analysis import stability_radius as radii
 from hocket.analysis.disturbance_transfer import Transfer, UncertainBlock, disturbance_model, peak
 from hocket.analysis.linear_reading import gather_state, read_linear
 from hocket.analysis.linearisation import linearise
@@ -508,3 +509,20 @@ def test_a_certificate_covers_the_whole_circle(angle, share):
     assert found is not None
     assert found >= top
     assert found <= 1.02 * top
+
+
+@pytest.mark.parametrize(
+    ("covered", "at_least", "certified"),
+    [(None, 0.2, False), (10.0, 0.2, False), (4.0, 0.25, True)],
+)
+def test_a_bound_over_the_whole_circle_counts_if_it_is_better(covered, at_least, certified, monkeypatch):
+    """mu is at most `covered` at every angle: no change below its inverse makes the coupling unstable."""
+    blocks = (UncertainBlock("a", 1, 1, 1, 1.0),)
+    found = StabilityRadius(0.2, 0.5, False, 0.0, 1.0, uncertain=blocks)
+    monkeypatch.setattr(radii, "_mu_upper_bounds", lambda *_: np.array([1.0, 2.5]))
+    monkeypatch.setattr(radii, "_smallest_changes", lambda *_: (1.0, (np.array([[0.4 + 0j]]),)))
+    monkeypatch.setattr(radii, "identity_scaling", lambda blocks: None)
+    monkeypatch.setattr(radii, "_cover_circle", lambda *_: covered)
+    transfer = SimpleNamespace(angles=lambda *_: np.array([0.0, 1.0]), Phi=np.eye(2))
+    better = radii._bounds_per_angle(transfer, found)
+    assert (better.at_least, better.at_most, better.certified) == (at_least, 0.4, certified)

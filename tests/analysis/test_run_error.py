@@ -4,13 +4,14 @@ import json
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.linalg import expm
 
 import hocket as hk
-from hocket.analysis.defect_estimate import trust_from_defect
+from hocket.analysis.defect_estimate import rounding_by_port, trust_from_defect
 from hocket.analysis.exact_solution import exact_solution
 from hocket.analysis.run_error import engine_of, estimate_error, estimate_run_error, experiment_of
 from hocket.errors import FileError, ScenarioError, SimulatorError
@@ -614,3 +615,24 @@ def test_what_does_not_change_with_the_steps_has_no_order():
     orders = {each.run.name: each.order for each in made.ports}
     assert orders["source.y"] is None
     assert orders["lag.y"] == pytest.approx(1.0, abs=0.1)
+
+
+def test_rounding_is_counted_beside_the_ports_of_a_simulator_and_of_a_unit():
+    """1e-12 of the largest value that is comparable; what is not finite tells nothing."""
+    values = {
+        "a.x": ([3.0, -4.0], "m"),
+        "a.v": ([0.5, 0.0], "m/s"),
+        "b.x": ([0.1, 0.2], "m"),
+        "b.w": ([np.inf, 1e9], "J"),
+        "c.n": ([np.nan, 7.0], "N"),
+    }
+    columns = {
+        port: SimpleNamespace(values=np.array(each), unit=unit) for port, (each, unit) in values.items()
+    }
+
+    class Rows(dict):
+        ports = tuple(columns)
+
+    found = rounding_by_port(Rows(columns))
+    expected = {"a.x": 4e-12, "a.v": 4e-12, "b.x": 4e-12, "b.w": 2e-13, "c.n": 0.0}
+    assert found == pytest.approx(expected, rel=1e-9, abs=0.0)

@@ -190,9 +190,36 @@ def test_what_flows_inside_a_sampled_level_is_refused():
             predicted_error(hk.Composite(scenario, H), 2)
 
 
-@pytest.mark.parametrize("options", [{"offset": 0}, {"delay": "50 ms"}, {"jitter": {"uniform": "1 ms"}}])
-def test_samples_that_are_announced_are_not_judged(options):
-    """Their steps tell nothing of them: a model that was identified from steps would be wrong."""
+@pytest.mark.parametrize("options", [{"offset": 0}, {"delay": "0.2 s"}])
+def test_samples_that_are_announced_are_read_as_those_that_are_not(options):
+    """What its step computes is shown a period later in both cases: the same loop, and the same radius."""
     found = check(loop(hk.Python(Pi, period="0.2 s", **options), "jacobi"), 6)
+    same = check(loop(hk.Python(Pi, period="0.2 s"), "jacobi"), 6)
+    assert found.stability.rho == pytest.approx(same.stability.rho, rel=1e-9)
+    assert found.stability.period == same.stability.period
+
+
+def test_samples_with_jitter_are_not_judged():
+    found = check(loop(hk.Python(Pi, period="0.2 s", jitter={"uniform": "1 ms"}), "jacobi"), 6)
     assert found.stability is None
-    assert "it announces events: what happens at instants is not seen in its steps" in str(found.measures)
+    assert "the times of its samples have jitter, and no period" in str(found.measures)
+
+
+def test_the_first_sample_sees_offsets_and_sources_as_they_start():
+    """y = x + 0.5 and r = cos(t): the device begins with 0.8 (1 - 1.5), and holds that for 0.3 s."""
+    ports = ["u", hk.Port("b", start=0.5)]
+    plant = hk.StateSpace([[-0.5]], [[1, 0]], [[1]], D=[[0, 1]], x0=[1], inputs=ports, outputs=["x"])
+    models = {
+        "plant": plant,
+        "device": hk.Python(Proportional, period="0.3 s"),
+        "ref": hk.Function(np.cos, ["r"]),
+    }
+    wires = {"plant.u": "device.u", "device.x": "plant.x", "device.r": "ref.r"}
+    composite = hk.Composite(hk.Scenario(models, wires), H)
+    solution = driven_solution(with_sources(linearise(composite, still=True).composite, 1), 1)
+    t = np.array([0.0, 0.1, 0.2])
+    held = 0.8 * (1.0 - 1.5)
+    found = solution.outputs(t)
+    assert found[:, solution.ports.index("device.sampled.u")] == pytest.approx([held] * 3, abs=1e-12)
+    x = np.exp(-0.5 * t) + held * (1.0 - np.exp(-0.5 * t)) / 0.5
+    assert found[:, solution.ports.index("plant.x")] == pytest.approx(x + 0.5, abs=1e-12)

@@ -6,8 +6,9 @@ import pytest
 import hocket as hk
 from hocket import GaussSeidel, Iterate, Jacobi
 from hocket.analysis.linear_reading import read_linear
-from hocket.analysis.stability import IterationConvergence, iteration_convergence
+from hocket.analysis.stability import IterationConvergence, iteration_convergence, stability
 from hocket.plan.accelerators import Relax
+from systems import INTEGRATOR, lag
 
 
 def loop(one, other):
@@ -65,7 +66,7 @@ def test_a_check_says_that_an_iteration_does_not_settle():
 
 def test_the_run_that_was_called_hopeless_is():
     how = Iterate(Jacobi(outputs="stale"), accelerate=None)
-    with pytest.raises(hk.ConvergenceError, match="grows"):
+    with pytest.raises(hk.ConvergenceError, match="does not contract"):
         hk.run(hk.Composite(loop(3.0, -2.0), 0.1, how), 1)
     run = hk.run(hk.Composite(loop(3.0, -2.0), 0.1, Iterate(Jacobi(outputs="stale"))), 1)
     # y_a = x + 3 y_b and y_b = x - 2 y_a: y_a = 4 x / 7
@@ -111,3 +112,16 @@ def test_what_learns_on_the_way_has_no_factor(one, other, accelerate, how, sweep
 def test_a_factor_of_one_does_not_settle():
     assert not IterationConvergence("", 1.0, 1.0, "plain", 1, None).settles
     assert IterationConvergence("", 1.0, np.nextafter(1.0, 0.0), "plain", 1, None).settles
+
+
+def test_where_the_whole_is_on_the_edge_the_feedback_loop_is_judged_by_itself():
+    """An integrator behind two lags in a loop: it keeps what it has, which says nothing of the loop."""
+    models = {"a": lag(1.0, 0.5, 1.0), "b": lag(3.0, 1.5, -1.0)}
+    loop = {"a.u": "b.y", "b.u": "a.y"}
+    alone = stability(hk.Composite(hk.Scenario(models, loop), "0.1 s"))
+    assert alone.feedback_rho is None  # rho below one tells all
+    whole = hk.Scenario({**models, "sum": INTEGRATOR}, {**loop, "sum.u": "a.y"})
+    found = stability(hk.Composite(whole, "0.1 s"))
+    assert (found.rho, found.stable) == (pytest.approx(1.0, abs=1e-12), True)
+    assert found.feedback_rho == pytest.approx(alone.rho, rel=1e-9)
+    assert found.feedback_rho < 0.99

@@ -233,7 +233,7 @@ def test_two_values_vary(tmp_path):
         ("gain.D[1,1]=a:b", "is not a range of numbers"),
         ("gain.D[1,1]=0:inf", "has its lower end last, or no end"),
         ("step=1:2:x", "is not a range"),
-        ("step=1:2:1", "1 points make no map"),
+        ("step=1:2:1", "a map of 1 points"),
         ("stp=1:2", "did you mean `step`?"),
         ("plant.A[2,1]=1:2", "has no entry [2,1]"),
         ("plant.mass=1:2", "has no parameter `mass`"),

@@ -681,6 +681,15 @@ def test_entries_of_matrices_can_be_set_and_swept(demo: Path) -> None:
     assert ends[0] == ends[1] == ends[2]
 
 
+def test_help_does_without_numpy():
+    script = "import sys\nfrom hocket.cli import main\ntry:\n    main()\nfinally:\n    print(*sys.modules)"
+    command = [sys.executable, "-c", script, "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    *_, modules = done.stdout.splitlines()
+    assert "hocket.cli.app" in modules.split()
+    assert not {"numpy", "hocket.model.composite", "hocket.files.formats"} & set(modules.split())
+
+
 def test_a_short_run_imports_what_it_uses_and_lets_idle_threads_sleep(tmp_path):
     """Threads of OpenBLAS wait awake for tens of ms, unless told otherwise before NumPy is loaded."""
     script = """

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import hocket as hk
+from hocket.analysis.bond_energy import COLUMNS, BondGain, BondTrial, _bond_gains
 from hocket.planning.planner import plan_tree
 from systems import ENGINES, SPRING_MASS, mass, spring
 
@@ -85,3 +89,24 @@ def test_and_what_it_cannot_meet() -> None:
     for engine in ENGINES:
         with pytest.raises(hk.ConvergenceError, match=r'BalanceCorrection.*estimate="defect"'):
             hk.run(made, 5, engine=engine)  # type: ignore[arg-type]
+
+
+def test_shares_of_bonds_are_gains_over_what_flowed():
+    """3 of 6 and -1 of 2; all: 4 of 8. Nothing of nothing is none; what is not finite has no bound."""
+
+    def bond(gained, moved):
+        return BondGain("b", gained, moved, 1.0, 0.1, "W")
+
+    assert [bond(*each).share for each in ((3.0, 6.0), (-0.25, 0.5), (1.0, 0.0))] == [0.5, -0.5, 0.0]
+    assert bond(1.0, math.inf).share == math.inf
+    assert BondTrial((bond(3.0, 6.0), bond(-1.0, 2.0)), 1.0, {}).share == 0.5
+    assert BondTrial((bond(0.25, 0.5),), 1.0, {}).share == 0.5
+    assert BondTrial((bond(0.0, 0.0),), 1.0, {}).share == 0.0
+    assert BondTrial((bond(math.nan, 1.0),), 1.0, {}).share == math.inf
+
+
+def test_the_seconds_of_a_bond_are_those_between_the_first_row_and_the_last():
+    width = len(COLUMNS)
+    table = SimpleNamespace(columns=[f"spring.{k}" for k in range(width)], units=["W"] * width)
+    (found,) = _bond_gains(table, np.array([1.0, 1.5, 4.0]), [(3.0, 10.0), (2.0, 20.0)])
+    assert found == BondGain("spring", -1.0, 15.0, 3.0, 1.5, "W")  # two steps of 1.5 s

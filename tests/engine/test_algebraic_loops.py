@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hocket as hk
 from hocket.engine.algebraic_loops import (
     NUDGE,
     TOLERANCE,
@@ -18,6 +19,7 @@ from hocket.engine.algebraic_loops import (
     solve_linear,
 )
 from hocket.errors import ConvergenceError
+from systems import ENGINES
 
 
 def solve(evaluate, *guess):
@@ -198,3 +200,23 @@ def test_a_slope_is_told_as_the_change_over_a_step():
     assert unknowns.newest() == [2.0, 1.5]
     unknowns.put([4.0, 1.0])
     assert memory.rings == [[[(0, 4.0, 2.0)]]]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_loop_inside_a_level_is_named_by_its_whole_path(engine):
+    """a.y = 10 t b.y + 1 and b.y = a.y agree at any time but 0.1 s."""
+
+    def gain(g, inputs):
+        return hk.Ode(lambda t, x, u: [-x[0]], g, x0=[0.0], inputs=inputs, outputs=["y"])
+
+    models = {
+        "a": gain(lambda t, x, u: [round(10.0 * t, 9) * u[0] + 1.0], ["u"]),
+        "b": gain(lambda t, x, u: [u[0]], ["u"]),
+    }
+    inner = hk.Composite(hk.Scenario(models, {"a.u": "b.y", "b.u": "a.y"}), "50 ms")
+    for composite, path in ((inner, ""), (hk.Composite(hk.Scenario({"in": inner}), "50 ms"), "in.")):
+        with pytest.raises(ConvergenceError) as caught:
+            hk.run(composite, stop=0.2, engine=engine)
+        (fault,) = caught.value.faults
+        assert fault.what == "an algebraic loop has no solution, or no single one"
+        assert fault.where == f"{path}a.y -> {path}b.y -> {path}a.y at t = 0.1 s"

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.engine.initialise import initialise
+from hocket.engine.initialise import _leaf_inputs, initialise
 from hocket.engine.opening import open_level
 from hocket.planning.clocks import clock_of
 from hocket.planning.planner import plan_tree
-from systems import LAG
+from systems import ENGINES, LAG, lag
 
 
 class Counted:
@@ -147,3 +147,58 @@ def test_an_input_has_its_start_value_until_what_drives_it_was_read(names):
     hk.run(hk.Composite(hk.Scenario(models, {f"{target}.u": f"{source}.y"}), "0.1 s"), "0.1 s")
     assert seen[0] == (5.0 if target == "a" else 3.0)
     assert seen[-1] == 3.0
+
+
+def test_only_what_is_initialised_once_is_noted_as_such():
+    """Two lags in a cycle: each saw other inputs at first, and was then evaluated with the right ones."""
+    models = {"a": lag(1.0, 2.0, 1.0), "b": lag(3.0, 1.5, -1.0)}
+    run = hk.run(hk.Composite(hk.Scenario(models, {"a.u": "b.y", "b.u": "a.y"}), "0.1 s"), stop=0.1)
+    assert not [note for note in run.info["notes"] if "initialised" in note]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("how", ["linear", "quadratic", "cubic"])
+@pytest.mark.parametrize("through", [0, 1, 2])
+def test_nothing_moves_before_a_jump_that_the_window_sees(through, how, engine):
+    """The source jumps at the end of the first step, unannounced: lags behind gains stay where they are."""
+    models = {"src": hk.Function(lambda t: 1.0 if t >= 0.1 else 0.0, outputs=["y"])}
+    wires, before = {}, "src.y"
+    for name in [f"gain{k}" for k in range(through)]:
+        models[name] = hk.StateSpace(D=[[1.0]], inputs=["u"], outputs=["y"])
+        wires[f"{name}.u"], before = before, f"{name}.y"
+    models["lag"], wires["lag.u"] = lag(3.0, 3.0, 0.0), before
+    composite = hk.Composite(hk.Scenario(models, wires), "0.1 s", extrapolation=how)
+    run = hk.run(composite, stop=0.2, engine=engine)
+    assert run["lag.y"].values[:2].tolist() == [0.0, 0.0]
+    assert run["lag.y"].values[2] > 0.25
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("gain", "offset"), [(2.0, 1.0), (2.0, 0.0), (1.0, 1.0), (1.0, 0.0)])
+def test_the_past_of_a_level_has_the_gain_of_its_output(gain, offset, engine):
+    """x = t inside, u = a x + b outside, into z' = u - z: z = a t + (b - a) (1 - exp(-t))."""
+    ramp = hk.StateSpace([[0.0, 1.0], [0.0, 0.0]], C=[[1.0, 0.0]], x0=[0.0, 1.0], outputs=["x"])
+    out = hk.Connection("ramp.x", "y", gain=gain, offset=offset)
+    inner = hk.Composite(hk.Scenario({"ramp": ramp}, [out], outputs=["y"]), "0.1 s")
+    outer = hk.Scenario({"in": inner, "lag": lag(1.0, 1.0, 0.0)}, {"lag.u": "in.y"})
+    run = hk.run(hk.Composite(outer, "0.1 s", extrapolation="linear"), stop=1, engine=engine)
+    t = np.asarray(run["lag.y"].t)
+    exact = gain * t + (offset - gain) * (1.0 - np.exp(-t))
+    assert run["lag.y"].values == pytest.approx(exact, abs=1e-12)
+
+
+def test_the_window_is_fed_by_inputs_of_the_whole_constants_and_curves():
+    """u = 3 * 4 + 1 from outside, v = 2 (5 + 6 s) - 1 from a curve, w = 7 by itself."""
+    ports = [hk.Port("u"), hk.Port("v"), hk.Port("w", start=7.0)]
+    model = hk.StateSpace([[-1.0]], [[1.0, 1.0, 1.0]], [[1.0]], x0=[0.0], inputs=ports, outputs=["y"])
+    wires = [
+        hk.Connection("outside", "a.u", gain=3.0, offset=1.0),
+        hk.Connection("b.y", "a.v", gain=2.0, offset=-1.0),
+    ]
+    free = hk.StateSpace([[-1.0]], C=[[1.0]], x0=[1.0], outputs=["y"])
+    scenario = hk.Scenario({"a": model, "b": free}, wires, inputs=[hk.Port("outside", start=4.0)])
+    leaves = plan_tree(hk.Composite(scenario, "0.1 s")).leaves
+    a, b = leaves.wiring.names.index("a"), leaves.wiring.names.index("b")
+    curves = [[[0.0]], [[0.0]]]
+    curves[b] = [[5.0, 6.0]]
+    assert _leaf_inputs(leaves, a, curves, 1, (4.0,)).tolist() == [[13.0, 9.0, 7.0], [0.0, 12.0, 0.0]]

@@ -6,7 +6,9 @@ import io
 import os
 import subprocess
 import sys
+import zlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hocket.engine.recording import ArrowRecorder, Samples, SampleTable
+from hocket.engine.recording import _HEAD, ArrowRecorder, Samples, SampleTable, _read_rescued
+from hocket.engine.reference.rollback import settle_level_rows
+from hocket.engine.rows import Rows
 from hocket.errors import HocketError, InternalError
 from hocket.model.protocols import Array
 
@@ -291,3 +295,56 @@ def test_a_folder_that_cannot_be_made_is_said_clearly(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(HocketError, match="cannot write `samples`"):
         ArrowRecorder(tmp_path / "file").open([OUTER])
+
+
+@pytest.mark.parametrize(
+    ("under_way", "inside", "instants", "output", "final"),
+    [
+        (True, False, True, (), 2),  # an event may show the same time again
+        (True, False, False, (), 3),
+        (True, True, False, ("read",), 3),  # replaced are rows at the end of a step only
+        (False, True, True, (), 2),
+        (False, True, False, ("read",), 2),
+        (False, True, False, (), 3),
+        (False, False, True, ("read",), 3),
+    ],
+)
+def test_a_row_that_may_be_replaced_is_not_final(under_way, inside, instants, output, final):
+    rows = Rows([])
+    for t in range(3):
+        rows.waiting.append([float(t)])
+    level = SimpleNamespace(
+        rows=rows,
+        kept={},
+        micro_rows={},
+        under_way=under_way,
+        instants=SimpleNamespace(instruction="instant" if instants else None),
+        plan=SimpleNamespace(output=output),
+    )
+    assert settle_level_rows(level, None, inside) == {}
+    assert rows.take().ravel().tolist() == [0.0, 1.0, 2.0][:final]
+    assert rows.count == 3 - final
+
+
+def test_a_recorder_makes_its_folder_and_those_around_it(tmp_path):
+    table = SampleTable("all", ("a.y",), ("",))
+    for _ in range(2):  # and uses one that is there
+        recorder = ArrowRecorder(tmp_path / "one" / "two")
+        recorder.open([table])
+        recorder.close()
+        for file in (tmp_path / "one" / "two" / "samples").iterdir():
+            file.unlink()
+    assert (tmp_path / "one" / "two" / "samples").is_dir()
+
+
+@pytest.mark.parametrize("torn", [0, 1, 8])
+def test_rescued_rows_count_if_the_file_is_whole(torn, tmp_path):
+    """A head of mark, checksum, columns and rows, then 8 bytes for each number."""
+    numbers = np.arange(6.0).reshape(3, 2)
+    content = numbers.tobytes()
+    head = _HEAD.pack(b"hkrows1\0", zlib.crc32(content), 2, 3)
+    (tmp_path / "rows").write_bytes((head + content)[: len(head + content) - torn])
+    expected = [] if torn else numbers.tolist()
+    assert _read_rescued(tmp_path / "rows", 2).tolist() == expected
+    assert _read_rescued(tmp_path / "rows", 3).tolist() == []
+    assert _read_rescued(tmp_path / "none", 2).tolist() == []

@@ -1,8 +1,11 @@
 """Calls of simulators: what they are given, and what is said of those that raise."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from hocket.engine.opening import _open_model
 from hocket.engine.simulator_calls import _raising_line, read_only
 
 
@@ -23,3 +26,14 @@ def test_the_line_of_a_simulator_that_raised_is_named_and_none_of_hocket():
         faulty()
     line = faulty.__code__.co_firstlineno + 1
     assert _raising_line(raised.value) == f", test_simulator_calls.py line {line}"
+
+
+def test_a_simulator_that_has_a_name_is_given_its_path():
+    named, nameless = SimpleNamespace(instance_name=""), SimpleNamespace()
+    for simulator in (named, nameless):
+        assert (
+            _open_model(SimpleNamespace(open=lambda simulator=simulator: simulator), "axle.wheel")
+            is simulator
+        )
+    assert vars(named) == {"instance_name": "axle.wheel"}
+    assert vars(nameless) == {}

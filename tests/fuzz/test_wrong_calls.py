@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from inspect import Parameter, signature
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,24 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, GoodCall]:
 def test_the_calls_are_good_before_one_argument_is_replaced(calls: dict[str, GoodCall]) -> None:
     for good in calls.values():
         good.use(good.call(**good.arguments))
+
+
+APART = {"Atomic", "Hold", "ConvergenceError", "HocketError", "ScenarioError", "SimulatorError", "Any"}
+"""What takes nothing, and errors, which hocket makes itself."""
+INSIDE = {("Run", "keep")}
+
+
+def test_every_keyword_of_what_is_public_is_among_them(calls: dict[str, GoodCall]) -> None:
+    missing = []
+    for name in dir(hk):  # most of it is imported when it is asked for
+        made = getattr(hk, name)
+        if name.startswith("_") or not callable(made) or name in APART:
+            continue
+        for key, parameter in signature(made).parameters.items():
+            named = parameter.kind not in (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
+            if named and (name, key) not in INSIDE and not (name in calls and key in calls[name].arguments):
+                missing.append(f"{name}({key})")
+    assert missing == []
 
 
 @pytest.mark.parametrize(

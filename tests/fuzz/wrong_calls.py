@@ -116,6 +116,31 @@ class Counter:
         return (self.count,)
 
 
+class Clock(hk.Atomic):
+    """Ticks for ever."""
+
+    outputs = ("tick",)
+
+    def __init__(self, gap: float = 0.005) -> None:
+        self.gap = gap
+
+    def time_advance(self) -> Any:
+        return self.gap
+
+    def output(self) -> dict[str, float]:
+        return {"tick": 1.0}
+
+    def internal(self) -> None:
+        pass
+
+
+def _idle(env: Any, ports: Any) -> None:
+    def work() -> Any:
+        yield env.timeout(0.005)
+
+    env.process(work())
+
+
 def good_calls(folder: Path) -> dict[str, GoodCall]:
     """Return calls of everything that is public, each with arguments that fit."""
     table = folder / "table.csv"
@@ -129,12 +154,14 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
     return {
         "Port": GoodCall(
             lambda **g: lag(inputs=(hk.Port(**g),)),
-            {"name": "u", "unit": "m", "start": 0.0, "feedthrough": (), "type": "real", "held": False},
+            {"name": "u", "unit": "m", "start": 0.0, "feedthrough": (), "type": "real", "held": False}
+            | {"reactivity": None, "event": False},
             _alone,
         ),
         "output Port": GoodCall(
             lambda **g: lag(inputs=("u = 0",), outputs=(hk.Port(**g),)),
-            {"name": "y", "unit": "m", "start": 0.0, "feedthrough": ("u",), "type": "real", "held": False},
+            {"name": "y", "unit": "m", "start": 0.0, "feedthrough": ("u",), "type": "real", "held": False}
+            | {"reactivity": None, "event": False},
             _alone,
         ),
         "Capabilities": GoodCall(
@@ -148,6 +175,12 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "order": 2,
                 "reevaluates": True,
                 "stops_early": False,
+                "slopeless": (),
+                "initial_inputs": "unused",
+                "resumes": False,
+                "events": False,
+                "catches_up": False,
+                "observes": False,
             },
         ),
         "StateSpace": GoodCall(
@@ -170,7 +203,8 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
         "Gain": GoodCall(hk.Gain, {"gain": 2.0, "unit": "m", "out": "m"}),
         "Python": GoodCall(
             hk.Python,
-            {"cls": Counter, "inputs": ("u",), "outputs": ("y",), "period": "10 ms", "gain": 2.0},
+            {"cls": Counter, "inputs": ("u",), "outputs": ("y",), "period": "10 ms", "gain": 2.0}
+            | {"offset": "1 ms", "delay": "2 ms", "jitter": {"uniform": "1 ms"}, "seed": 1, "folder": ""},
             _driven,
         ),
         "Ode": GoodCall(
@@ -188,6 +222,8 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "atol": 1e-9,
                 "jacobian": lambda t, x, u: [[-1.0]],
                 "energy": lambda x: x[0] ** 2,
+                "events": (),
+                "folder": "",
             },
             _driven,
         ),
@@ -210,6 +246,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "rtol": None,
                 "atol": None,
                 "time_limit": "60 s",
+                "reactivity": {},
                 "folder": "",
             },
             _alone,
@@ -222,15 +259,33 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "interpolation": "linear",
                 "outputs": ("y",),
                 "outside": "hold",
+                "types": None,
             },
             _alone,
         ),
         "Csv": GoodCall(
             hk.Csv,
-            {"path": table, "time": "time", "columns": ["y"], "interpolation": "linear", "outside": "hold"},
+            {"path": table, "time": "time", "columns": ["y"], "interpolation": "linear", "outside": "hold"}
+            | {"types": {}, "folder": ""},
             _alone,
         ),
-        "Function": GoodCall(hk.Function, {"f": math.sin, "outputs": ("y",)}, _alone),
+        "Function": GoodCall(hk.Function, {"f": math.sin, "outputs": ("y",), "folder": ""}, _alone),
+        "Devs": GoodCall(
+            hk.Devs, {"atomic": Clock, "inputs": (), "outputs": ("tick",), "folder": "", "gap": 0.005}, _alone
+        ),
+        "SimPy": GoodCall(
+            hk.SimPy, {"factory": _idle, "inputs": ("u = 0",), "outputs": ("y",), "folder": ""}, _alone
+        ),
+        "Event": GoodCall(
+            lambda **g: hk.Ode(lambda t, x, u: [1.0], None, (0.0,), outputs=("y",), events=[hk.Event(**g)]),
+            {"g": lambda t, x, u: x[0] - 0.015, "direction": "both", "action": lambda t, x, u: [0.0]},
+            _alone,
+        ),
+        "Crossing": GoodCall(
+            lambda **g: _coupled(scenario=_pair(crossings={"it": hk.Crossing(**g)})),
+            {"output": "a.y", "direction": "both", "at": 0.5, "hysteresis": 0.0, "tolerance": None},
+            _run_briefly,
+        ),
         "Connection": GoodCall(
             lambda **g: _coupled(scenario=_pair(connections=(hk.Connection(**g), ("a.y", "b.u")))),
             {"source": "b.y", "target": "a.u", "extrapolation": hk.Hold(), "gain": 1.0, "offset": 0.0},
@@ -260,6 +315,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "constraints": None,
                 "hosts": None,
                 "inserted": None,
+                "crossings": None,
             },
             _run_briefly,
         ),
@@ -277,6 +333,9 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "extrapolation": "hold",
                 "start": "window",
                 "sampled": False,
+                "inherits_step": False,
+                "on_zeno": "stop",
+                "at_most_instants": 1000,
             },
             _run_briefly,
         ),
@@ -306,7 +365,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
         ),
         "Multirate": GoodCall(
             hk.Multirate,
-            {"rates": {"a": 2}, "scheme": "slowest-first", "outputs": "consistent"},
+            {"rates": {"a": 2}, "scheme": "slowest-first", "outputs": "consistent", "inputs": "clean"},
             orchestrated,
         ),
         "Asynchronous": GoodCall(
@@ -323,6 +382,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "quantum": Fraction(1, 1024),
                 "first": Fraction(1, 64),
                 "rejects": None,
+                "on_jump": "pass",
             },
             orchestrated,
         ),
@@ -334,10 +394,13 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
         "write": GoodCall(hk.write, {"what": _coupled(), "path": folder / "written.toml"}),
         "compile": GoodCall(
             hk.compile,
-            {"what": _coupled(), "passes": None, "connections": (), "step": "5 ms", "in_order": True},
+            {"what": _coupled(), "passes": None, "connections": (), "step": "5 ms", "in_order": True}
+            | {"parameters": {}},
         ),
         "nest": GoodCall(
-            hk.nest, {"what": _three(), "tolerance": 1e-2, "stop": "0.1 s", "work": 1.0, "keep": False}
+            hk.nest,
+            {"what": _three(), "tolerance": 1e-2, "stop": "0.1 s", "work": 1.0, "keep": False}
+            | {"connections": (), "step": "10 ms", "parameters": {}, "progress": None},
         ),
         "tune": GoodCall(
             hk.tune,
@@ -354,6 +417,11 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "seed": 1,
                 "workers": 1,
                 "folder": None,
+                "step": None,
+                "parameters": {},
+                "dask": None,
+                "progress": None,
+                "early": None,
             },
         ),
         "check": GoodCall(
@@ -388,6 +456,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "engine": "native",
                 "threads": 1,
                 "realtime": None,
+                "progress": None,
             },
         ),
         "sweep": GoodCall(
@@ -400,6 +469,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "processes": None,
                 "errors": "raise",
                 "folder": None,
+                "progress": None,
             },
         ),
         "open_run": GoodCall(hk.open_run, {"path": folder / "finished"}, lambda made: made["a.y"]),
@@ -417,11 +487,17 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
     }
 
 
+CALLBACKS = ("progress", "early")
+"""What these raise is their own, so they are not given what can be called and fails."""
+
+
 def wrong_calls(calls: dict[str, GoodCall]) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield every call with every argument wrong in every way, one at a time, with a name for it."""
     for name, good in calls.items():
         for argument in good.arguments:
             for word in wrong_values():
+                if argument in CALLBACKS and word == "class":
+                    continue
 
                 def attempt(good: GoodCall = good, argument: str = argument, word: str = word) -> Any:
                     return good.use(good.call(**good.arguments | {argument: wrong_values()[word]}))

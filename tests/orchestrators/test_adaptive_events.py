@@ -70,10 +70,7 @@ def test_events_are_met_exactly_and_do_not_stop_the_run(estimate: str, extrapola
     # the lag is exact, and is told of every change when it happens
     few = slice(None, None, len(t) // 20)
     assert np.max(np.abs(run["lag.y"].values[few] - [exact(at)[0] for at in t[few]])) < 1e-9
-    assert (run.info["engine"], run.info["why_interpreted"]) == (
-        "interpreter",
-        "its steps may be made shorter",
-    )
+    assert (run.info["engine"], run.info["why_interpreted"]) == ("native", "")
 
 
 @pytest.mark.parametrize("tolerance", [1e-2, 1.0])

@@ -196,9 +196,10 @@ def test_where_others_cannot_go_back_an_fmi3_fmu_goes_on_alone(fmus: Any) -> Non
     stubborn = hk.Python(Stubborn)
     models = {"ball": fmus("ball", 3), "other": stubborn}
     composite = hk.Composite(hk.Scenario(models, {"other.u": "ball.h"}), "0.1 s")
-    assert "`ball` goes on alone from there" in plan_tree(composite).plan.notes[0]
+    late = "events that `ball` finds within a step act on others at the end of it, late by at most 0.1 s"
+    assert f"{late}: `other` cannot roll back" in plan_tree(composite).plan.notes[0]
     run = hk.run(composite, stop=1)
-    assert len(run["ball.h"].t) == 11
+    assert len(np.unique(run["ball.h"].t)) == 11
     bounce = (2 / 9.81) ** 0.5
     s = 1.0 - bounce
     assert run.final("ball.h") == pytest.approx(0.7 * 9.81 * bounce * s - 9.81 / 2 * s**2, abs=1e-12)

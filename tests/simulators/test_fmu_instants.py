@@ -233,6 +233,25 @@ def test_periodic_clocks_coincide_as_their_fractions_do(folder, p, q, stop, coun
     assert tuple(run.final(f"m.{name}") for name in ("n_p", "n_q", "both")) == counts
 
 
+@pytest.mark.parametrize("variability", ["constant", "fixed", "tunable"])
+def test_periodic_clocks_of_every_kind_with_an_interval_tick_alike(folder, variability):
+    ticks = {"p": {"ticks": {"intervalVariability": variability, "intervalDecimal": 0.25}}}
+    model = hk.Fmu(build("metronome", 3, folder=folder, file=f"p_{variability}.fmu", variables=ticks))
+    run = run_both({"m": model}, {}, "1 s", 3)
+    n = run["m.n_p"]
+    assert n.t[np.flatnonzero(np.diff(n.values)) + 1].tolist() == [0.25 * k for k in range(13)]
+
+
+def test_a_tunable_interval_that_changes_counts_from_now(folder):
+    """Every 1/4 s, every 1/2 s from the fourth tick on: 0, 1/4, 1/2, 3/4, then 5/4, 7/4 ... s."""
+    ticks = {"p": {"ticks": {"intervalVariability": "tunable"}}}
+    model = hk.Fmu(build("metronome", 3, folder=folder, file="slower.fmu", variables=ticks), slower=2.0)
+    run = run_both({"m": model}, {}, "1 s", 3)
+    n = run["m.n_p"]
+    rises = n.t[np.flatnonzero(np.diff(n.values)) + 1].tolist()
+    assert rises == [0.0, 0.25, 0.5, 0.75, 1.25, 1.75, 2.25, 2.75]
+
+
 @pytest.mark.parametrize("kind", ["calculated", "tunable"])
 def test_an_interval_that_the_fmu_tells(folder, kind):
     ticks = {"p": {"ticks": {"intervalVariability": kind}}}
@@ -286,6 +305,33 @@ def test_an_input_with_two_clocks_is_refused(tmp_path):
     path = build("metronome", 3, folder=tmp_path, variables={"u": {"clocks": ["p", "q"]}})
     with pytest.raises(hk.ScenarioError, match="the input `u` has 2 clocks: `p`, `q`"):
         hk.Fmu(path)
+
+
+def test_an_event_port_is_not_connected_to_a_continuous_input(folder):
+    models = {"f": hk.Fmu(build("ticks", 3, folder=folder)), "lag": hk.Fmu(build("lag", 3, folder=folder))}
+    with pytest.raises(hk.ScenarioError, match="`out` is an event"):
+        hk.run(hk.Composite(hk.Scenario(models, {"lag.u": "f.out"}), 1), stop=1)
+
+
+def test_scheduled_execution_says_that_preemption_is_not_simulated(folder):
+    model = hk.Fmu(build("ticks", 3, folder=folder), interface="scheduled-execution")
+    assert any("preemption is not simulated" in note for note in model.notes)
+
+
+@pytest.mark.parametrize("order", [("f", "trigger"), ("trigger", "f")])
+def test_the_order_in_which_clocked_models_are_listed_does_not_matter(folder, order):
+    path = build("ticks", 3, folder=folder)
+    known = {"f": hk.Fmu(path), "trigger": hk.Python(Trigger, times=[0, 1, 8, 9])}
+    run = run_both({name: known[name] for name in order}, {"f.b": "trigger.tick"}, "0.7 s", 9.1)
+    assert [run.final(f"f.{name}") for name in ("n_a", "n_b", "n_c", "total")] == [10, 4, 1, 15]
+
+
+def test_a_clock_that_hocket_ticks_triggers_others(folder):
+    """The clock a of one FMU, each second, triggers the clock b of another."""
+    models = {"f": hk.Fmu(build("ticks", 3, folder=folder)), "g": hk.Fmu(build("clocked", 3, folder=folder))}
+    models["trigger"] = hk.Python(Trigger, times=[100])
+    run = run_both(models, {"g.tick": "f.a", "f.b": "trigger.tick"}, "0.7 s", 9.1)
+    assert run.final("g.y") == run.final("f.n_a") == 10
 
 
 def test_a_clock_without_a_source_is_refused(folder):

@@ -1039,6 +1039,14 @@ def test_refused_input_derivatives_are_noted_and_inputs_are_held(version, engine
     assert note.endswith("refuses them: its inputs are held during each step")
 
 
+def test_what_forty_fmus_have_to_say_is_one_note(fmu):
+    ramp = fmu("ramp", 2, None, {"defines": ["REFUSES_DERIVATIVES"]})
+    models = {"source": hk.Function(lambda t: [t], ["y"]), **{f"r{n}": ramp for n in range(40)}}
+    found = run(models, {f"r{n}.u": "source.y" for n in range(40)}, extrapolation="linear", start="cold")
+    (note,) = [note for note in found.info["notes"] if "input derivatives" in note]
+    assert note.endswith("(the same of 39 more: `r1`, `r2`, `r3` and 36 more)")
+
+
 @pytest.mark.parametrize("isolate", [False, True])
 def test_an_fmu_that_refuses_its_event_mode_is_run_without(isolate, fmu):
     model = fmu("ball", 3, None, {"defines": ["REFUSES_EVENT_MODE"]}, isolate=isolate, early_return=False)

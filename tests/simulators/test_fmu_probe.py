@@ -370,13 +370,18 @@ def test_no_step_at_all(tmp_path):
         ("crashes", "it crashed: segmentation fault (SIGSEGV), in a step from 0.5 s to 0.6 s"),
         ("aborts", "it crashed: aborted (SIGABRT), in a step from 0.5 s to 0.6 s"),
         ("exits", "it ended the process, with exit code 3, in a step from 0.5 s to 0.6 s"),
-        ("hangs", "it took longer than 3 s, in a step from 0.5 s to 0.6 s"),
+        ("hangs", "it took longer than {} s, in a step from 0.5 s to 0.6 s"),
     ],
 )
 def test_another_process_bears_it(tmp_path, name, words):
-    found = probe(Fmu(build(name, 2, folder=tmp_path), time_limit="3 s"))
+    path = build(name, 2, folder=tmp_path)
+    for limit in (3, 15, 75) if name == "hangs" else (75,):  # a busy machine may need longer to load it
+        found = probe(Fmu(path, time_limit=f"{limit} s"))
+        expected = words.format(limit)
+        if found["loads"].verdict == "true" and found["steps"].what == expected:
+            break
     assert found["loads"].verdict == "true"
-    assert found["steps"] == Finding("steps", "false", words)
+    assert found["steps"] == Finding("steps", "false", expected)
     assert {finding.verdict for finding in found.findings[2:]} == {"untried"}
 
 

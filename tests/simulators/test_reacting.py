@@ -145,7 +145,7 @@ def test_files_know_it():
     assert loads(dumps(experiment)) == experiment
     for wrong, message, line in (
         ('feedthrough = { heat = ["temprature"] }', "did you mean `temperature`", 7),
-        ("", "`probed` is said of nothing", 8),
+        ("", "`probed` stands without `feedthrough`", 8),
     ):
         with pytest.raises(hk.ScenarioError, match=message) as caught:
             loads(FILE.replace('feedthrough = { heat = ["temperature"] }', wrong))

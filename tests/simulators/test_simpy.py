@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -153,19 +154,35 @@ def test_a_run_may_begin_later(tmp_path: Path) -> None:
     assert [t for t, _ in present(run, "line.done")] == [13.0, 14.5, 16.0, 17.5]
 
 
-def test_there_is_no_rollback_and_the_plan_says_so(tmp_path: Path) -> None:
-
-    assert not production_line().capabilities.rollback
-    ball = hk.Ode(
+def ball(e: float) -> hk.Ode:
+    return hk.Ode(
         lambda t, x, u: [x[1], -9.81],
         x0=[1.0, 0.0],
         outputs=["h", "v"],
-        events=[hk.Event(lambda t, x, u: x[0], "falling", lambda t, x, u: [0.0, -0.7 * x[1]])],
+        events=[hk.Event(lambda t, x, u: x[0], "falling", lambda t, x, u: [0.0, -e * x[1]])],
     )
-    scenario = hk.Scenario({"line": production_line(), "ball": ball}, {})
+
+
+def test_there_is_no_rollback_and_the_plan_says_so(tmp_path: Path) -> None:
+    """The ball handles its bounces itself: it loses nothing, and is where it would be alone."""
+    assert not production_line().capabilities.rollback
+    scenario = hk.Scenario({"line": production_line(), "ball": ball(1.0)}, {})
     run = both_engines(hk.Composite(scenario, "1/4 s"), tmp_path, stop=8)
     assert any("`line` cannot roll back" in note for note in run.info["notes"])
     assert [t for t, _ in present(run, "line.done")] == [2.5, 4.0, 5.5, 7.0], "announced events are exact"
+    fall = math.sqrt(2.0 / 9.81)
+    since = (8.0 + fall) % (2.0 * fall) - fall
+    assert run.final("ball.h") == pytest.approx(1.0 - 9.81 / 2.0 * since**2, abs=1e-8)
+
+
+def test_zeno_beside_it_is_named_or_passed(tmp_path: Path) -> None:
+    scenario = hk.Scenario({"line": production_line(), "ball": ball(0.7)}, {})
+    with pytest.raises(hk.SimulatorError, match=r"pile up \(Zeno\).* before t = 2.5586339656 s"):
+        hk.run(hk.Composite(scenario, "1/4 s"), stop=8, folder=tmp_path / "stops")
+    run = both_engines(hk.Composite(scenario, "1/4 s", on_zeno="continue"), tmp_path, stop=8)
+    assert [t for t, _ in present(run, "line.done")] == [2.5, 4.0, 5.5, 7.0]
+    # it falls for one spacing, 1/256 of the step, before it is put back
+    assert abs(run.final("ball.h")) <= 9.81 * (0.25 / 256.0) ** 2
 
 
 def test_inside_a_level(tmp_path: Path) -> None:

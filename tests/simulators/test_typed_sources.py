@@ -34,12 +34,14 @@ def composite(folder, source, version=2):
 def test_they_drive_inputs_of_their_types_and_are_held(tmp_path, kind, version, engine):
     source = table() if kind == "table" else csv(tmp_path)
     run = hk.run(composite(tmp_path, source, version), 2, engine=engine)
-    np.testing.assert_array_equal(run["s.n"].values, [1, 1, 2, 2, -3])
-    np.testing.assert_array_equal(run["s.x"].values, [0.0, 0.5, 1.0, 2.0, 3.0])
-    # after a step: n + 1, on != true, max(level, 2), of what the source says at its end (Gauss-Seidel)
-    np.testing.assert_array_equal(run["f.y_int"].values[1:], [2, 3, 3, -2])
-    np.testing.assert_array_equal(run["f.y_bool"].values[1:], [1, 0, 0, 1])
-    np.testing.assert_array_equal(run["f.y_enum"].values[1:], [2, 3, 3, 2])
+    # at 1 s and at 2 s a row before the jump and one after it
+    np.testing.assert_array_equal(run["s.n"].t, [0, 0.5, 1, 1, 1.5, 2, 2])
+    np.testing.assert_array_equal(run["s.n"].values, [1, 1, 1, 2, 2, 2, -3])
+    np.testing.assert_array_equal(run["s.x"].values, [0.0, 0.5, 1.0, 1.0, 2.0, 3.0, 3.0])
+    # after a step: n + 1, on != true, max(level, 2), of what holds in it: a jump at its end is not seen yet
+    np.testing.assert_array_equal(run["f.y_int"].values[1:], [2, 2, 2, 3, 3, 3])
+    np.testing.assert_array_equal(run["f.y_bool"].values[1:], [1, 1, 1, 0, 0, 0])
+    np.testing.assert_array_equal(run["f.y_enum"].values[1:], [2, 2, 2, 3, 3, 3])
 
 
 @pytest.mark.parametrize("kind", ["table", "csv"])
@@ -82,6 +84,14 @@ def test_a_cell_that_does_not_suit_is_refused_with_its_line(tmp_path):
         "`1.5` in column `n` is not of the type integer",
         3,
     )
+
+
+def test_a_name_in_a_column_of_numbers_is_told_what_the_column_holds(tmp_path):
+    (tmp_path / "rows.csv").write_text("t,level\n0,high\n1,2\n")
+    source = hk.Csv(tmp_path / "rows.csv", "t", types={"level": "enumeration"})
+    with pytest.raises(FileError) as error:
+        source.open()
+    assert error.value.faults[0].expected == "the numbers of its items, which are whole"
 
 
 def test_a_column_of_reals_says_how_to_drive_an_integer(tmp_path):

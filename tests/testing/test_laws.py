@@ -345,6 +345,7 @@ class Tank:
 
 
 STEPS_ONLY = Capabilities(input_degree=1)
+TAKES_PART = Capabilities(input_degree=1, events=True)
 
 
 class Declares:
@@ -435,6 +436,35 @@ class Undecided(Tank):
     settles = "perhaps"
 
 
+class TakesPart(Tank):
+    """Is due once, long after all that is tried."""
+
+    when = 1e6
+
+    def due(self):
+        return self.when
+
+    def react(self, t, n, u, present):
+        return None
+
+    def commit(self):
+        self.when = 2e6
+        return False
+
+
+class HastensItsEvents(TakesPart):
+    def space_events(self, interval):
+        self.when -= interval
+
+
+class MovesWithTheGrid(TakesPart):
+    event_grid = 0.0
+
+    def step(self, t, h, u):
+        self.x += self.event_grid
+        return super().step(t, h, u)
+
+
 class Mutters(Tank):
     def notes(self):
         return "loud"
@@ -478,6 +508,16 @@ LYING_MODELS = [
         Declares(MixesColumns, Capabilities(input_degree=0)),
         "z carries columns, each moving alone",
         "as two columns to",
+    ),
+    (
+        Declares(HastensItsEvents, TAKES_PART),
+        "space_events() acts on later events only",
+        "space_events() changes due() from 1000000.0",
+    ),
+    (
+        Declares(MovesWithTheGrid, TAKES_PART),
+        "event_grid changes no step in which nothing happens",
+        "event_grid changes a step",
     ),
     (Declares(Mutters), "notes() returns sentences", "notes() returns 'loud', expected a list"),
     (Declares(Twin), "native is an object of the native module", "`native` is 'compiled'"),

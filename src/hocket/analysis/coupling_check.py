@@ -32,12 +32,16 @@ from hocket.analysis.stability import (
     IterationTable,
     LevelStability,
     Stability,
+    driven_leaves,
     iteration_convergence,
+    looping_leaves,
     powers_grow,
     stability,
 )
 from hocket.analysis.stability_intervals import LargestStep, largest_stable_step
 from hocket.analysis.stability_radius import ON_REQUEST, StabilityRadii, radius_per_simulator
+from hocket.analysis.switched_modes import OdeModes
+from hocket.analysis.switched_stability import SwitchedStability, switched_stability
 from hocket.analysis.trajectory import (
     MAX_ERROR,
     AtStart,
@@ -126,6 +130,7 @@ class Check:
 
     posedness = _Named(Posedness)
     stability = _Named(Stability)
+    switched = _Named(SwitchedStability)
     zero = _Named(ZeroStability)
     prediction = _Named(PredictedError)
     largest = _Named(LargestStep)
@@ -148,7 +153,7 @@ class Check:
     def outcome(self) -> Outcome:
         """The worst of all measures; without a spectral radius or a pilot run nothing is judged."""
         led = self.trajectory is not None and self.trajectory.leads
-        known = led or self.stability is not None
+        known = led or self.stability is not None or self.switched is not None
         return max(worst_outcome(self.measures), Outcome.GOOD if known else Outcome.NOT_JUDGED)
 
     @property
@@ -210,7 +215,7 @@ def check(
         return Check((replace(posed, ill_posed=why),))
     coupling.limit = max_error
     coupling.found += [posed, coupling.models]
-    for name, take in MEASURES if coupling.linear else BLIND:
+    for name, take in SWITCHED if coupling.modes else MEASURES if coupling.linear else BLIND:
         coupling.attempt(name, take)
     own = [leaf for leaf in coupling.models.leaves if leaf.path not in coupling.inserted or leaf.fit > SURE]
     if pilot and needs_pilot(experiment, own):
@@ -245,6 +250,8 @@ class Coupling:
     """Of the peak: a predicted error above this is unsound."""
     linear: Composite | None = None
     """With linear models, micro steps merged; None: some simulator has none."""
+    modes: Mapping[str, OdeModes] = field(default_factory=dict)
+    """By path: the modes of what switches, if everything has a linear model."""
     found: list[Measure] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     """Why measures could not be taken."""
@@ -344,7 +351,8 @@ def _read_coupling(experiment: Experiment, advise: bool, robust: bool | None) ->
         leaves = tuple(LinearisedLeaf(path, "refused", math.nan, 0, why) for path in balanced)
         return Coupling(experiment, LinearModels(leaves), inserted, advise, robust)
     # what has no inputs may stand still, as long as others are coupled
-    made = linearise(composite, still=len(plan_tree(composite).leaves.places) > 1, start=experiment.start)
+    still = len(plan_tree(composite).leaves.places) > 1
+    made = linearise(composite, still=still, start=experiment.start, kinks=True)
     leaves = tuple(
         replace(leaf, notes=(f"inserted by the pass {inserted[leaf.path]}", *leaf.notes))
         if leaf.path in inserted
@@ -353,7 +361,7 @@ def _read_coupling(experiment: Experiment, advise: bool, robust: bool | None) ->
     )
     found = Coupling(experiment, LinearModels(leaves), inserted, advise, robust)
     if not found.models.refused:
-        found.linear = merge_micro_steps(made.composite)
+        found.linear, found.modes = merge_micro_steps(made.made), made.modes
         _ = found.reading
     found.failed += [
         f"effect of `{leaf.path}` on the others: {leaf.notes[-1]}; it may switch later"
@@ -376,9 +384,21 @@ def _judge_stability(coupling: Coupling) -> Stability:
             near = abs(factor - 1.0) <= EDGE and len(solution.A) <= LARGE
             drifts = near and powers_grow(expm(solution.A * period))
         found = replace(found, exact_rho=factor, drifts=drifts)
+    loops = {name for group in looping_leaves(coupling.reading.composite) for name in group}
+    silent = [leaf.path for leaf in coupling.models.leaves if leaf.mute and leaf.path in loops]
+    found = replace(found, silent=silent[0] if silent else "")
     approximate = [leaf for leaf in coupling.models.leaves if leaf.how != "exact"]
     worst = max(approximate, key=lambda leaf: leaf.fit, default=None)
     return found if worst is None else replace(found, residual=worst.fit, poorest=worst.path)
+
+
+def _judge_modes(coupling: Coupling) -> SwitchedStability:
+    """Return the stability of each mode; a proof needs others that are linear, not only linearised."""
+    certain = all(
+        leaf.how in ("exact", "constant") or (leaf.path in coupling.modes and not leaf.depends_on_time)
+        for leaf in coupling.models.leaves
+    )
+    return switched_stability(coupling.reading.composite, coupling.modes, certain)
 
 
 def _predict_error(coupling: Coupling) -> PredictedError | None:
@@ -393,6 +413,8 @@ def _predict_error(coupling: Coupling) -> PredictedError | None:
     for leaf in coupling.models.leaves:
         if leaf.how == "constant" and leaf.path not in played:
             raise ScenarioError(f"`{leaf.path}` moves by its steps, its motion between them is not known")
+        if leaf.mute and leaf.path in driven_leaves(moving):
+            raise ScenarioError(f"`{leaf.path}` does not respond where it starts, and may switch later")
         if leaf.depends_on_time:
             raise ScenarioError(f"`{leaf.path}` depends on time and has states, which is not predicted")
     if coupling.solution is None:
@@ -458,6 +480,12 @@ BLIND: tuple[tuple[str, Callable[[Coupling], Measure | None]], ...] = (
     ("energy residual of bonds", _list_bonds),
 )
 """Measures that need no linear models."""
+
+SWITCHED: tuple[tuple[str, Callable[[Coupling], Measure | None]], ...] = (
+    ("stability per mode", _judge_modes),
+    *BLIND,
+)
+"""Measures of what switches: one step that stands for all steps is not known."""
 
 MEASURES: tuple[tuple[str, Callable[[Coupling], Measure | None]], ...] = (
     ("iteration convergence", lambda coupling: IterationTable(iteration_convergence(coupling.reading))),

@@ -27,6 +27,7 @@ from hocket.analysis.linear_reading import (
     live_columns,
     scatter_state,
 )
+from hocket.analysis.sampled_models import SampledStandInSimulator
 from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError, suggest_nearest
 from hocket.model.protocols import Array, OutputDerivativeSimulator, hand_on
@@ -294,6 +295,7 @@ def disturbance_model(reading: Reading, names: Sequence[str]) -> DisturbanceMode
     named = _find_simulators(root, names)
     stateless = tuple(level.name(child) for level, child, simulator in named if not len(simulator.z))
     _check_iterations(root)
+    _check_equal_steps(root)
     saved = root.save()
     try:
         for level, child, simulator in named:
@@ -327,6 +329,14 @@ def _check_iterations(root: Level) -> None:
             where = f" of `{level.path}`" if level.path else ""
             what = f"the steps{where} are made again a fixed number of times: their radius is not known"
             raise ScenarioError(what, expected="an iteration to a tolerance, or none")
+
+
+def _check_equal_steps(root: Level) -> None:
+    """Refuse steps that end at samples: those of one simulator have several lengths, and maps."""
+    for level, child, simulator in leaf_children(root):
+        if isinstance(simulator, SampledStandInSimulator):
+            what = f"steps end at the samples of `{level.name(child)}`, so that they are not all alike"
+            raise ScenarioError(f"{what}: their radius is not known", expected="steps of one length")
 
 
 def _advance_period(reading: Reading, z: Array) -> Array:

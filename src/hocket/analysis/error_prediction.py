@@ -22,6 +22,7 @@ from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.posedness import hidden_ports
 from hocket.analysis.run_observation import (
     ObservedRun,
+    Seen,
     last_row_times,
     observe_run,
     outputs_by_leaf,
@@ -339,7 +340,7 @@ def _global_errors(
 ) -> list[PortError]:
     """Return the errors of the run, the worst first; `keep` keeps trajectories, `local` those of one step."""
     solution, span, start, micro = request
-    seen = observe_run(reading, micro, start)
+    seen = observe_run(reading, micro, start, span)
     alone = dict.fromkeys(solution.ports, math.nan)
     if local:
         alone = _local_errors(reading, seen, solution, span)
@@ -396,21 +397,40 @@ def _trajectory_pieces(
 ) -> Iterator[tuple[list[str], Array, Array]]:
     """Yield outputs over time, leaf by leaf: the start phase as it is, then by powers of Phi."""
     ports, ends = dict(outputs_by_leaf(reading)), last_row_times(reading, span)
-    for name in ports:
-        t = np.array([at for at in seen.early[name] if at <= ends[name]])
-        yield ports[name], t, np.array(list(seen.early[name].values()))[: len(t)]
-    z, since = seen.z, int(reading.since / reading.period)
-    periods = max(0, math.ceil((span - reading.since) / reading.period))
+    yield from _kept_pieces(ports, ends, seen.early)
+    z, first = seen.z, seen.since
+    last = first + max(0, math.ceil((span - first * reading.period) / reading.period))
     width = max(1, LARGEST // seen.whole.shape[1])
-    for start in range(since, since + periods, width):
-        steps, z = seen.orbit(start, z, min(width, since + periods - start), float(span) * (1.0 + 1e-12))
-        begins = float(reading.period) * np.arange(start, start + len(steps))
-        for name in ports:
-            offsets, rows = seen.inside[name]
-            t = (begins[:, None] + offsets).ravel()
-            values = (steps @ rows.reshape(-1, rows.shape[2]).T).reshape(-1, len(ports[name]))
-            kept = t <= ends[name]
-            yield ports[name], t[kept], values[kept]
+    try:
+        while first < last:
+            jump = None if seen.stretches is None else seen.stretches.quiet_until(first)
+            if seen.stretches is not None and (z is None or jump == first):
+                first, z = seen.stretches.run(first, z, last)
+                yield from _kept_pieces(ports, ends, seen.stretches.take_rows())
+                continue
+            assert z is not None
+            count = min(width, (last if jump is None else min(jump, last)) - first)
+            steps, z = seen.orbit(first, z, count, float(span) * (1.0 + 1e-12))
+            begins = float(reading.period) * np.arange(first, first + count)
+            first += count
+            for name in ports:
+                offsets, rows = seen.inside[name]
+                t = (begins[:, None] + offsets).ravel()
+                values = (steps @ rows.reshape(-1, rows.shape[2]).T).reshape(-1, len(ports[name]))
+                kept = t <= ends[name]
+                yield ports[name], t[kept], values[kept]
+    finally:
+        if seen.stretches is not None:
+            seen.stretches.close()
+
+
+def _kept_pieces(
+    ports: dict[str, list[str]], ends: dict[str, float], seen: Seen
+) -> Iterator[tuple[list[str], Array, Array]]:
+    """Yield what was seen of a run, leaf by leaf, up to its end."""
+    for name in ports:
+        t = np.array([at for at in seen[name] if at <= ends[name]])
+        yield ports[name], t, np.array(list(seen[name].values()))[: len(t)]
 
 
 def _local_errors(
@@ -434,5 +454,8 @@ def _local_errors(
         if seen.tape.asked:
             rows.append(seen.tape.samples(start, reached, float(span) * (1.0 + 1e-12)))
         wrong = np.abs(np.hstack(rows) @ step.T - solution.outputs(times + period))
-        largest = np.maximum(largest, np.where(np.isnan(wrong), np.inf, wrong).max(axis=0))
+        if seen.stretches is not None:  # where a source jumps, steps are others than this one
+            quiet = [seen.stretches.is_quiet(start + number, first) for number in range(reached)]
+            wrong = wrong[np.array(quiet)]
+        largest = np.maximum(largest, np.where(np.isnan(wrong), np.inf, wrong).max(axis=0, initial=0.0))
     return dict(zip(solution.ports, largest.tolist(), strict=True))

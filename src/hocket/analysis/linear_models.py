@@ -8,6 +8,7 @@ Out: models that carry columns; the same Composite with leaps, equal but for rou
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -404,6 +405,11 @@ class PlayedSource(ModelStandIn):
     began: Fraction = Fraction(0)
     """When the run starts, in seconds."""
 
+    @property
+    def jumps(self) -> bool:
+        """Whether it announces jumps."""
+        return isinstance(self.stands_for, (Table, Csv)) and self.stands_for.capabilities.events
+
     def open(self) -> PlayedSourceSimulator:
         return PlayedSourceSimulator(self)
 
@@ -422,13 +428,34 @@ class PlayedSourceSimulator(IgnoredTexts):
         """The calls that were made, in order; None: nobody wants to know."""
         self.rows: dict[Key, Array] | None = None
         """What to answer with in place of numbers."""
+        self.announces = False
+        """Whether steps end where it jumps. In the matrix of a step they do not: it is that of all steps."""
 
     def start(self, t: float) -> None:
         self.live.start(t)
 
     def step(self, t: float, h: float, u: Array) -> float:
-        """Time passes, nothing is kept."""
+        """Let time pass; what announces its jumps shows the values before one until it is committed."""
+        if self.announces:
+            self.live.step(t, h, u)
         return t + h
+
+    def announce_jumps(self, event_grid: float) -> None:
+        """Let steps end where it jumps from now on, in a level whose instants are so many seconds apart."""
+        self.announces, self.live.event_grid = True, event_grid
+
+    def due(self) -> Fraction | None:
+        """Return the time of the next jump."""
+        due: Fraction | None = self.live.due() if self.announces else None
+        return due
+
+    def react(self, t: float, n: int, u: Array, present: Sequence[bool]) -> None:
+        """Wait for the end of the instant."""
+        self.live.react(t, n, u, present)
+
+    def commit(self) -> bool:
+        """Go over to the values after the jump."""
+        return bool(self.live.commit())
 
     def output(self, t: float, u: Array) -> Array:
         return self._answer("output", t)
@@ -450,11 +477,24 @@ class PlayedSourceSimulator(IgnoredTexts):
         """Return the source's own numbers."""
         return output_array(getattr(self.live, call)(t, np.zeros((1, 0))), self.count)
 
-    def save(self) -> None:
-        """Nothing is kept."""
+    def jump_times(self, first: Fraction, last: Fraction) -> list[Fraction]:
+        """Return when it jumps after a time, and not after another."""
+        if not self.model.jumps:
+            return []
+        self.live.start(float(first))
+        found: list[Fraction] = []
+        while (due := self.live.due()) is not None and due <= last:
+            found.append(due)
+            self.live.start(float(due))
+        self.live.start(float(first))
+        return found
 
-    def restore(self, state: None) -> None:
-        """Nothing is kept."""
+    def save(self) -> Any:
+        return self.live.save() if self.announces else None
+
+    def restore(self, state: Any) -> None:
+        if self.announces:
+            self.live.restore(state)
 
     def close(self) -> None:
         self.live.close()
@@ -478,6 +518,8 @@ def with_sources(composite: Composite, stop: Duration, start: Duration = 0) -> C
         known = isinstance(original, (Table, Csv, Function))
         if original.inputs or isinstance(original, (StateSpace, Ode, Fmu)):
             continue
+        if original.capabilities.events and not known:
+            continue  # what it does at instants is not a function of time that could be asked for
         first = _first_outputs(original, times[:1] if known else times)
         if first is not None:
             changed[path] = PlayedSource(original, first, begin)

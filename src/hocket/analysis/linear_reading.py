@@ -19,12 +19,25 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hocket.analysis.linear_models import ModelStandIn, PeriodicModel, named_leaves
+from hocket.analysis.linear_models import (
+    ModelStandIn,
+    PeriodicModel,
+    PlayedSourceSimulator,
+    named_leaves,
+)
+from hocket.analysis.sampled_models import (
+    HYPERPERIOD,
+    SampledStandIn,
+    SampledStandInSimulator,
+    count_events,
+)
 from hocket.coupling.wiring import OWN
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.opening import open_level
+from hocket.engine.reference.instants import take_first_instants
 from hocket.engine.reference.level import Level
 from hocket.errors import ScenarioError
+from hocket.model.clock import Clock, format_duration
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array, last_micro_step
 from hocket.plan import Repeat
@@ -201,7 +214,31 @@ def time_layout(root: Level) -> tuple[Any, ...]:
         own = (level.inputs, level.offered) if level is not root and level.starts else ()
         found += [tick - now for tick, _ in own]
         found += map(last_micro_step, level.children)
+        for simulator in level.children:
+            if isinstance(simulator, SampledStandInSimulator):
+                found += simulator.time_layout(level.clock.start + now * level.clock.tick)
     return tuple(found)
+
+
+def shift_time(root: Level, ticks: int) -> None:
+    """Let a live tree stand as it stands, so many ticks later: whole periods of it."""
+    for level in levels_of(root):
+        level.now, level.reached = level.now + ticks, level.reached + ticks
+        level.ticks = [tick + ticks for tick in level.ticks]
+        level.inputs, level.offered = ((tick + ticks, u) for tick, u in (level.inputs, level.offered))
+        memory = level.memory
+        memory.base = [tick + ticks for tick in memory.base]
+        for ring in (ring for rings in memory.rings for ring in rings):
+            samples = [(tick + ticks, value, slope) for tick, value, slope in ring]
+            ring.clear()
+            ring.extend(samples)
+        for kept in memory.filters.values():
+            kept.seen += ticks
+        for simulator in level.children:
+            if isinstance(simulator, SampledStandInSimulator):
+                simulator.shift_time(ticks * level.clock.tick)
+            elif isinstance(simulator, PlayedSourceSimulator):
+                simulator.start(level.clock.time(level.now))
 
 
 Indices: TypeAlias = NDArray[np.int64]
@@ -271,10 +308,12 @@ def read_linear(composite: Composite) -> Reading:
     _check_all_linear(composite)
     root = open_level(design, clock_of(design))
     initialise(root, 0.0)
+    take_first_instants(root)
     begun = root.save()
     ticks = period_ticks(root)
     # rows, all columns alike: an iteration is its limit from here on, also one that would not get there
-    scatter_state(root, np.repeat(gather_state(root)[:, None], _settling_width(design), axis=1))
+    settling = np.repeat(gather_state(root)[:, None], _settling_width(design), axis=1)
+    scatter_state(root, _with_moving_column(settling) if root.instants.taking else settling)
     for _ in range(SETTLING):
         before = time_layout(root)
         advance_ticks(root, ticks)
@@ -310,6 +349,12 @@ def _settling_width(design: PlanTree) -> int:
     return LIMITS if any(design.instructions(Repeat)) else 1
 
 
+def _with_moving_column(columns: Array) -> Array:
+    """Return columns and one more in which everything moves: what jumps at an event does so there."""
+    moved = np.random.default_rng(0).normal(size=len(columns))
+    return np.column_stack([columns, columns[:, 0] + moved * np.maximum(np.abs(columns[:, 0]), 1.0)])
+
+
 def advance_ticks(root: Level, ticks: int) -> None:
     """Advance a live tree; what drives its own inputs stays as it is."""
     root.advance(root.now, ticks, root.inputs[1])
@@ -322,7 +367,35 @@ def period_ticks(root: Level) -> int:
         model = level.wiring.models[child]
         if isinstance(model, PeriodicModel):
             periods.append(int(model.phases * model.h / level.clock.tick))
-    return math.lcm(*periods)
+        elif isinstance(model, SampledStandIn):
+            periods.append(_sampling_ticks(level.name(child), model, level.clock))
+    ticks = math.lcm(*periods)
+    _check_hyperperiod(root, ticks)
+    return ticks
+
+
+def _sampling_ticks(name: str, model: SampledStandIn, clock: Clock) -> int:
+    """Return a period in ticks; raises ScenarioError where samples are not at whole ticks."""
+    sampling = model.sampling
+    for length in (sampling.period, sampling.offset or Fraction(0), sampling.delay or Fraction(0)):
+        if (length / clock.tick).denominator != 1:
+            step = "the macro step has no common tick with it"
+            raise ScenarioError(f"`{name}` is sampled at multiples of {format_duration(length)}, and {step}")
+    return int(sampling.period / clock.tick)
+
+
+def _check_hyperperiod(root: Level, ticks: int) -> None:
+    """Refuse to unroll periods that have hardly a common multiple."""
+    sampled = [
+        simulator.model
+        for _, _, simulator in leaf_children(root)
+        if isinstance(simulator, SampledStandInSimulator)
+    ]
+    period = ticks * root.clock.tick
+    steps = sum(ticks // level.length for level in levels_of(root)) if sampled else 0
+    if steps + count_events(sampled, period) > HYPERPERIOD:
+        what = f"the least common multiple of all periods and steps is {format_duration(period)}"
+        raise ScenarioError(what, expected="periods with a shorter common multiple")
 
 
 def _check_all_linear(composite: Composite) -> None:

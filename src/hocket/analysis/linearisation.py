@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any, TypeAlias, cast
 
@@ -25,13 +25,15 @@ from hocket.analysis.pulse_responses import (
     RefusedError,
     relative_error,
 )
+from hocket.analysis.sampled_models import SampledStandIn
 from hocket.analysis.stability import MARGIN
+from hocket.analysis.switched_modes import OdeModes, modes_of_ode
 from hocket.engine.initialise import initialise
 from hocket.engine.opening import open_level
 from hocket.engine.reference.level import Level
 from hocket.errors import Fault, ScenarioError, SimulatorError, suggest_nearest
 from hocket.files.plotting import BLUE, RED, new_figure
-from hocket.model.clock import Duration, common_tick, format_duration
+from hocket.model.clock import Duration, common_tick, format_duration, seconds
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array, Model
 from hocket.plan import Step, walk
@@ -39,10 +41,13 @@ from hocket.planning.clocks import clock_of
 from hocket.planning.parameters import with_cold_starts, with_leaves
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, window_degree, window_obstacles
+from hocket.simulators.crossing import Detector
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.methods import ORDERS, MethodName
 from hocket.simulators.ode import Ode
+from hocket.simulators.python import Python
 from hocket.simulators.recipes import parse_seconds
+from hocket.simulators.sampling import Sampling
 from hocket.simulators.sources import Csv, Function, Table
 from hocket.simulators.state_space import StateSpace
 
@@ -356,6 +361,8 @@ class LinearisedScenario(LinearModels):
 
     made: Composite
     """With the originals where there is no stand-in."""
+    modes: Mapping[str, OdeModes] = field(default_factory=dict)
+    """By path: the modes of what switches. The composite is in those that it starts in."""
 
     @property
     def composite(self) -> Composite:
@@ -363,6 +370,11 @@ class LinearisedScenario(LinearModels):
         faults = [
             Fault(f"`{leaf.path}` has no linear model: {leaf.refused}", leaf.path, "a linear response")
             for leaf in self.refused
+        ]
+        faults += [
+            Fault(f"`{path}` has events, and no linear model holds across them", path, "a linear response")
+            for path, modes in self.modes.items()
+            if modes.has_events
         ]
         if faults:
             raise ScenarioError(faults)
@@ -375,13 +387,14 @@ def linearise(
     *,
     still: bool = False,
     start: Duration = 0,
+    kinks: bool = False,
 ) -> LinearisedScenario:
     """Return the composite with every simulator that is not linear replaced by a linear stand-in.
 
     `at` is a time after the start, to which the scenario is run first, or points for some of its Odes, by
     path; `start` is the time at which it starts. Black boxes are identified for the step of their level:
     another step needs another call. With `still`, what cannot be judged and has no inputs stands still: no
-    coupling depends on how it moves.
+    coupling depends on how it moves. With `kinks`, modes of an Ode are looked for that no event leads to.
     """
     design = plan_tree(composite)
     points = at if isinstance(at, Mapping) else {}
@@ -398,18 +411,34 @@ def linearise(
     looking = max(window_degree(level) for level in design.levels())
     changed: dict[str, Model] = {}
     leaves: list[LinearisedLeaf] = []
+    modes: dict[str, OdeModes] = {}
     try:
         initialise(root, float(begin))
         for _ in range(int(ahead / composite.step)):
             root.advance(root.now, root.length, root.inputs[1])
         for level, child, _ in leaf_children(root):
             leaf, stand_in = _linearise_leaf(level, child, points.get(level.name(child)), still, looking)
+            found = _find_modes(level, child, leaf, kinks)
+            if found is not None:
+                modes[leaf.path], stand_in = found, found.tangents[0]
+                count = f"{len(found.tangents)} modes" if len(found.tangents) > 1 else "events"
+                leaf = replace(leaf, notes=(*leaf.notes, f"it has {count}"))
             leaves.append(leaf)
             changed[leaf.path] = stand_in
     finally:
         root.close()
     made = _with_fitting_start(with_leaves(design.composite, changed), changed, design)
-    return LinearisedScenario(tuple(leaves), made)
+    return LinearisedScenario(tuple(leaves), made, modes)
+
+
+def _find_modes(level: Level, child: int, leaf: LinearisedLeaf, kinks: bool) -> OdeModes | None:
+    """Return the modes of an Ode with a tangent; None: it has one only, and no events."""
+    model, simulator = level.wiring.models[child], level.children[child]
+    if not isinstance(model, Ode) or leaf.how != "jacobian" or not (kinks or model.events):
+        return None
+    live: Any = simulator
+    t, u = level.clock.time(level.ticks[child]), level.memory.u[child][0].copy()
+    return modes_of_ode(model, np.array(live.x, dtype=float), u, t, kinks)
 
 
 def _check_time_ahead(at: Duration, step: Fraction) -> Fraction:
@@ -438,6 +467,11 @@ def _linearise_leaf(
     t, u = level.clock.time(level.ticks[child]), level.memory.u[child][0].copy()
     if isinstance(model, (Function, Table, Csv)):
         return _constant_leaf(path, model, simulator, t, u, (f"as it is at {t:g} s",))
+    if isinstance(model, Python) and model.sampling is not None:
+        return _sampled_leaf(path, model, model.sampling, t, u)
+    if isinstance(model, Detector):
+        why = "it looks for crossings: steps end where it finds one, and what reacts to it switches"
+        return LinearisedLeaf(path, "refused", math.nan, 0, why), model
     place = _operating_place(level, child, u, looking)
     try:
         if isinstance(model, Ode):
@@ -479,6 +513,29 @@ def _identify_leaf(path: str, place: OperatingPoint, still: bool) -> tuple[Linea
     t = float(place.t)
     notes = f"as it is at {t:g} s: {why}", "no inputs: no coupling depends on it"
     return _constant_leaf(path, model, place.simulator, t, place.u, notes)
+
+
+def _sampled_leaf(
+    path: str, model: Python, sampling: Sampling, t: float, u: Array
+) -> tuple[LinearisedLeaf, Model]:
+    """Return a model that is sampled at announced times, identified from what it does with a sample."""
+    if sampling.jitter is not None:
+        why = "the times of its samples have jitter, and no period"
+        return LinearisedLeaf(path, "refused", math.nan, 0, why), model
+    bare = model.without_sampling()
+    live = bare.open()
+    try:
+        live.start(t)
+        place = OperatingPoint(bare, live, seconds(t), sampling.period, u, 1, False, False)
+        leaf, inside = _identify_leaf(path, place, still=False)
+    finally:
+        live.close()
+    if leaf.how == "refused":
+        return leaf, model
+    if not isinstance(inside, IdentifiedModel):
+        why = "it makes fixed steps inside that its period is not a multiple of"
+        return LinearisedLeaf(path, "refused", math.nan, 0, why), model
+    return leaf, SampledStandIn(model, inside, sampling)
 
 
 def _operating_place(level: Level, child: int, u: Array, looking: int) -> OperatingPoint:

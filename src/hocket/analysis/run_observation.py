@@ -6,8 +6,10 @@ Out: an ObservedRun: outputs of all leaves with their times; samples of sources 
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -27,15 +29,20 @@ from hocket.analysis.linear_reading import (
     gather_state,
     leaf_children,
     scatter_state,
+    shift_time,
+    time_layout,
 )
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.opening import open_level
+from hocket.engine.reference.instants import take_first_instants
 from hocket.engine.reference.level import Level
 from hocket.engine.simulator_calls import simulator_error
+from hocket.errors import ScenarioError
 from hocket.model.clock import Clock
 from hocket.model.protocols import Array, MicroStepSimulator, provides
 from hocket.planning.clocks import clock_of
 from hocket.planning.planner import plan_tree
+from hocket.planning.tree import PlanTree
 
 Seen = dict[str, dict[float, Any]]
 """Per leaf and time: its outputs, as numbers or as rows."""
@@ -53,9 +60,13 @@ class ObservedRun:
     """Per leaf the times from the beginning of a period, and outputs as rows that act on [z, 1, samples]."""
     whole: Array
     """z after a period, as rows that act on [z, 1, samples]."""
-    z: Array
-    """Where z stands after the start phase."""
+    z: Array | None
+    """Where z stands after the start phase; None: as the tree of the `stretches` does."""
     tape: SourceTape
+    since: int
+    """Periods of the start phase."""
+    stretches: EventStretches | None = None
+    """The tree itself, for the periods in which sources jump."""
 
     def orbit(self, first: int, z: Array, count: int, end: float) -> tuple[Array, Array]:
         """Return z and what it acts with, a row for each of so many periods, and z after them."""
@@ -107,19 +118,125 @@ class SourceTape:
         return found
 
 
-def observe_run(reading: Reading, micro: bool, start: Fraction) -> ObservedRun:
+class EventStretches:
+    """Steps the tree through the periods in which sources jump, and until all is as regular as before.
+
+    Steps end where a source jumps, so that the matrix of a period does not hold there; and after a jump
+    extrapolators begin anew.
+    """
+
+    def __init__(
+        self, reading: Reading, micro: bool, start: Fraction, span: Fraction, layout: tuple[Any, ...]
+    ):
+        design = plan_tree(reading.composite)
+        self.root = _start_tree(design, start)
+        self.layout = layout
+        self.first, self.ticks = start, self.root.clock.ticks(reading.period)
+        self.earliest = int(reading.since / reading.period)
+        """Periods after which the start phase is over."""
+        self.jumps = sorted(
+            {
+                math.ceil((time - start) / reading.period) - 1
+                for _, simulator in _live_sources(self.root)
+                for time in simulator.jump_times(start, start + span)
+            }
+        )
+        """The periods in which sources jump, at their end for one."""
+        if len(self.jumps) > MOST_JUMPS:
+            what = (
+                f"its sources jump in {len(self.jumps):,} macro steps: the tree would be run through them all"
+            )
+            raise ScenarioError(what, expected=f"jumps in at most {MOST_JUMPS:,} macro steps")
+        clock = self.root.clock
+        for _, simulator in _live_sources(self.root):
+            if simulator.model.jumps:
+                simulator.announce_jumps(clock.span(clock.quantum))
+        self.seen = _watch_outputs(self.root, micro)
+        for level in levels_of(self.root):
+            _OutputWatch(self.seen).keep(level, 0)
+        take_first_instants(self.root)
+        self.steady: tuple[int, Any] | None = None
+        """A period at whose beginning all was regular, and the state of the tree there."""
+
+    def quiet_until(self, period: int) -> int | None:
+        """Return the next period in which a source jumps, from one on; None: there is none."""
+        place = bisect_left(self.jumps, period)
+        return self.jumps[place] if place < len(self.jumps) else None
+
+    def is_quiet(self, period: int, before: int) -> bool:
+        """Return whether no source jumps in a period and in so many before it."""
+        upcoming = self.quiet_until(period - before)
+        return upcoming is None or upcoming > period
+
+    def take_rows(self) -> Seen:
+        """Return what was seen since it was asked for last; times count from the start."""
+        begin = self.root.clock.time(0)
+        found: Seen = {name: {t - begin: y for t, y in rows.items()} for name, rows in self.seen.items()}
+        for rows in self.seen.values():
+            rows.clear()
+        return found
+
+    def run(self, period: int, z: Array | None, last: int) -> tuple[int, Array | None]:
+        """Step from the beginning of a period until all is regular again; return the period reached, and z.
+
+        Without z the tree goes on from where it stands; it is None where it goes on after `last` or many.
+        """
+        root = self.root
+        if z is not None:
+            assert self.steady is not None
+            where, state = self.steady
+            root.restore(state)
+            shift_time(root, (period - where) * self.ticks)
+            scatter_state(root, z)
+        for reached in range(period + 1, min(last, period + MOST_PERIODS) + 1):
+            advance_ticks(root, self.ticks)
+            regular = reached >= self.earliest and time_layout(root) == self.layout
+            if regular and self.quiet_until(reached) != reached:
+                self.steady = self.steady or (reached, root.save())
+                return reached, gather_state(root)
+        return min(last, period + MOST_PERIODS), None
+
+    def close(self) -> None:
+        """Close the tree."""
+        self.root.close()
+
+
+MOST_JUMPS = 20_000
+"""Periods with jumps through which a tree is run."""
+MOST_PERIODS = 4096
+"""Periods after which rows are handed over."""
+
+
+def _start_tree(design: PlanTree, start: Fraction) -> Level:
+    root = open_level(design, clock_of(design, start=start))
+    try:
+        initialise(root, float(start))
+    except BaseException:
+        root.close()
+        raise
+    return root
+
+
+def observe_run(reading: Reading, micro: bool, start: Fraction, span: Fraction = Fraction(0)) -> ObservedRun:
     """Return the start phase, and one period of steady operation read as a matrix.
 
-    The time at which the run starts matters to sources only.
+    The time at which the run starts matters to sources only, and how long it is to those that jump: with
+    such there is no start phase, `stretches` begin with it.
     """
-    if micro or start != 0 or played_sources(reading.composite):
-        design = plan_tree(reading.composite)
-        fresh = open_level(design, clock_of(design, start=start))
+    played = played_sources(reading.composite)
+    if micro or start != 0 or played:
+        fresh = _start_tree(plan_tree(reading.composite), start)
         try:
-            initialise(fresh, float(start))
-            return _observe_tree(fresh, reading, micro)
+            take_first_instants(fresh)
+            found = _observe_tree(fresh, reading, micro)
         finally:
             fresh.close()
+        if span and any(source.jumps for _, source in played):
+            stretches = EventStretches(reading, micro, start, span, time_layout(reading.root))
+            if stretches.jumps:
+                return replace(found, early=stretches.take_rows(), z=None, since=0, stretches=stretches)
+            stretches.close()
+        return found
     root, now = reading.root, reading.root.save()  # to start anew would take as long as to read it
     root.restore(reading.begun)
     try:
@@ -147,7 +264,8 @@ def _observe_tree(root: Level, reading: Reading, micro: bool) -> ObservedRun:
     if ends and not played:
         tape = SourceTape((), root.clock, ticks)
         whole = np.column_stack([reading.Phi, reading.c])
-        return ObservedRun(early, _period_end_outputs(reading, whole), whole, reading.z, tape)
+        since = int(reading.since / reading.period)
+        return ObservedRun(early, _period_end_outputs(reading, whole), whole, reading.z, tape, since)
     return _read_period(root, reading, early, seen, played)
 
 
@@ -187,7 +305,8 @@ def _read_period(
     keys = tuple(
         (names[id(simulator)], simulator.model, call, root.tick_at(t) - now) for simulator, (call, t) in asked
     )
-    return ObservedRun(early, inside, after, z, SourceTape(keys, root.clock, ticks))
+    since = int(reading.since / reading.period)
+    return ObservedRun(early, inside, after, z, SourceTape(keys, root.clock, ticks), since)
 
 
 def _affine_rows(rows: Array, size: int) -> Array:
@@ -226,7 +345,7 @@ class _OutputWatch:
     def __init__(self, seen: Seen):
         self.seen = seen
 
-    def keep(self, level: Level, tick: int) -> None:
+    def keep(self, level: Level, tick: int, due: bool = False) -> None:
         """Keep the outputs at a tick; they replace those of the same time."""
         for child in range(len(level.children)):
             if level.name(child) in self.seen:

@@ -16,7 +16,6 @@ import numpy as np
 from hocket.analysis.linear_reading import Cell, Reading, read_linear
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.coupling.graph import strong_components
-from hocket.coupling.wiring import OWN
 from hocket.errors import HocketError
 from hocket.files.plotting import BLUE, GREY, RED, draw_share_bars, new_figure, set_axes_title
 from hocket.model.composite import Composite
@@ -193,6 +192,8 @@ class Stability(Measure):
     """The largest fit residual of the linear models: how far off `rho` may be."""
     poorest: str = ""
     """The simulator that has it."""
+    silent: str = ""
+    """A simulator in a feedback loop that does not respond where it starts, and may switch later."""
 
     title = "least-damped modes"
     picture = ""
@@ -203,6 +204,8 @@ class Stability(Measure):
 
         Of what no feedback loop holds, nothing is to be judged: no coupling destabilises it.
         """
+        if self.silent and self.stable:
+            return False
         near = abs(self.rho - 1.0) <= max(self.residual, EDGE) and self.feedback_decays
         return self.residual <= MARGIN or near or abs(self.rho - 1.0) > self.residual
 
@@ -240,6 +243,9 @@ class Stability(Measure):
         """Return one line: stable or not, how fast errors grow, and in which states."""
         if self.conclusive:
             return [self._stability_line()]
+        if self.silent and self.stable:
+            where = f"`{self.silent}` is in a feedback loop, does not respond where it starts"
+            return [f"not judged: {where}, and may switch later; until then {self._stability_line()}"]
         doubt = f"the fit residual {self.residual:.2g} of the linear model of `{self.poorest}` exceeds"
         return [f"not judged: {doubt} the distance of the spectral radius from 1; {self._stability_line()}"]
 
@@ -351,20 +357,35 @@ def stability(what: Reading | Composite, modes: int = 6) -> Stability:
     return Stability(rho, stable, period, tuple(found), levels, every, feedback_rho=feedback)
 
 
-def _feedback_radius(reading: Reading) -> float | None:
-    """Return the spectral radius of the simulators in feedback loops; None: that is all of them."""
-    wiring = plan_tree(reading.composite).leaves.wiring
+def looping_leaves(composite: Composite) -> list[set[str]]:
+    """Return the simulators in feedback loops: those that drive each other stand in one set."""
+    wiring = plan_tree(composite).leaves.wiring
     edges = {
         (drive.child, child)
         for child, drives in enumerate(wiring.drives)
         for drive in drives
-        if drive is not None and drive.child != OWN
+        if drive is not None and drive.child >= 0
     }
-    groups = [
+    return [
         {wiring.names[child] for child in group}
         for group in strong_components(len(wiring.names), edges)
         if len(group) > 1 or (group[0], group[0]) in edges
     ]
+
+
+def driven_leaves(composite: Composite) -> set[str]:
+    """Return the simulators with an input that another one drives."""
+    wiring = plan_tree(composite).leaves.wiring
+    return {
+        wiring.names[child]
+        for child, drives in enumerate(wiring.drives)
+        if any(drive is not None and drive.child >= 0 for drive in drives)
+    }
+
+
+def _feedback_radius(reading: Reading) -> float | None:
+    """Return the spectral radius of the simulators in feedback loops; None: that is all of them."""
+    groups = looping_leaves(reading.composite)
     cells = [reading.cells[place] for place in reading.live]
     radius = 0.0
     for group in groups:

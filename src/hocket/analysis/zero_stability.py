@@ -20,6 +20,7 @@ import numpy as np
 from hocket.analysis.linear_models import IdentifiedModel, Tangent, named_leaves
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.measure import Measure, Outcome, Rows
+from hocket.analysis.sampled_models import SampledStandIn
 from hocket.analysis.stability import MARGIN, are_powers_bounded, spectrum
 from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import OWN
@@ -112,6 +113,8 @@ def feedthrough_part(level: PlanTree) -> FeedthroughPart:
 
 def feedthrough_matrix(model: Any) -> Array:
     """Return the direct feedthrough of a linear model, from the values of its inputs to its outputs."""
+    if isinstance(model, SampledStandIn):  # it shows what it has seen at samples only
+        return np.zeros((len(model.outputs), len(model.inputs)))
     D = np.array(model.D, dtype=np.float64)
     values = D[0][: len(model.outputs)] if D.ndim == 3 else D  # identified: powers of time come after
     return values.reshape(len(model.outputs), len(model.inputs))
@@ -397,7 +400,7 @@ def _check_static_linear(composite: Composite) -> None:
     faults = [
         Fault(f"`{name}` is not linear", name, "models with matrices A, B, C and D")
         for name, model in named_leaves(composite)
-        if not isinstance(model, (StateSpace, Tangent, IdentifiedModel))
+        if not isinstance(model, (StateSpace, Tangent, IdentifiedModel, SampledStandIn))
     ]
     if faults:
         raise ScenarioError(faults)

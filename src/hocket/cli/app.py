@@ -24,7 +24,6 @@ from typer.core import TyperGroup
 
 from hocket.cli.options import PlotCommand
 from hocket.errors import Fault, HocketError, InternalError, ScenarioError, suggest_nearest
-from hocket.files.formats import ENDINGS
 
 _REPORT = "This is a fault of hocket's own: please report it, with what `--debug` shows."
 _CODE_HINT = "--code loads it: that runs it"
@@ -158,6 +157,10 @@ VERBS = {
     "plan": ("plan", "Print what a step of each level consists of. Nothing is run."),
     "show": ("show", "Print levels, models, ports and connections, or all about an FMU. Nothing is run."),
     "sweep": ("sweep", "Run with every combination of parameters, in parallel, and print the final values."),
+    "study": (
+        "study",
+        "Run with uncertain parameters: bands, sensitivities, and the share of the macro step.",
+    ),
     "compile": ("compile", "Turn equations, algebraic loops and hosts into ordinary simulators and levels."),
     "tune": (
         "tune",
@@ -203,6 +206,8 @@ class VerbGroup(TyperGroup):
         """Return the verb that the first word names."""
         word = args[0]
         if word not in self.commands and not word.startswith("-"):
+            from hocket.files.formats import ENDINGS
+
             hint = f"did you mean `hocket run {word}`?" if word.endswith(ENDINGS) else ""
             ctx.fail(f"There is no verb `{word}`: {hint or suggest_nearest(word, self.commands)}")
         name, command, rest = super().resolve_command(ctx, args)

@@ -91,7 +91,7 @@ def _parse_range(composite: Composite, text: str) -> VariedRange:
     if len(parts) not in (2, 3) or (count and not count.isdecimal()):
         raise ScenarioError(f"`{values}` is not a range", where, f"{expected}; of a map also low:high:points")
     if count and not 2 <= int(count) <= 1000:
-        raise ScenarioError(f"{count} points make no map", where, "2 to 1000 points")
+        raise ScenarioError(f"a map of {count} points", where, "2 to 1000 points")
     try:
         low, high = (float(seconds(part.strip())) if step else float(part) for part in parts[:2])
     except ValueError as error:
@@ -214,7 +214,7 @@ def check(
         hocket check runs/car-001 --plot wrong.png
     """
     if runs.is_run(files):
-        others = {"--stop": stop, **changes.typed(), "--vary": vary, "--robust": robust}
+        others = {"--stop": stop, **changes.typed_options(), "--vary": vary, "--robust": robust}
         others |= {"--no-pilot": not pilot, "--max-error": max_error}
         runs.check_run(files[0], quick, again, plot, as_json, everything, others)
         return

@@ -15,8 +15,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from hocket.files.formats import ENDINGS
-
 
 class InterfaceChoice(StrEnum):
     """Which interface of an FMU is used."""
@@ -119,7 +117,7 @@ class Changes:
     assign: Set = None
     build: Build = False
 
-    def typed(self) -> dict[str, object]:
+    def typed_options(self) -> dict[str, object]:
         """Return what was typed, by option."""
         named = {f"--{each.name}": getattr(self, each.name) for each in fields(self)}
         named["--set"] = named.pop("--assign")
@@ -157,5 +155,9 @@ class PlotCommand(TyperCommand):
 
 
 def _fill_in_plot(word: str, after: str) -> str:
+    if word != "--plot":
+        return word
+    from hocket.files.formats import ENDINGS  # NumPy comes with it, which `--help` can do without
+
     alone = after.startswith("-") or Path(after).suffix.lower() in ENDINGS
-    return f"--plot={IN_FOLDER}" if word == "--plot" and alone else word
+    return f"--plot={IN_FOLDER}" if alone else word

@@ -6,6 +6,7 @@ Out: a run folder, and a summary
 
 from __future__ import annotations
 
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -26,10 +27,13 @@ from hocket.cli.options import flag, option
 from hocket.cli.output_files import check_outputs, print_written, run_folder
 from hocket.cli.run_estimate import announce_reruns, more_rows, print_summary
 from hocket.cli.terminal import print_err, print_measures, print_out, relay_fmu_logs, run_progress
+from hocket.errors import HocketError
 from hocket.execution.run import experiment_to_run
 from hocket.files.error_estimate import ErrorEstimate, write_estimate
 from hocket.files.experiments import vary_experiment
 from hocket.model.experiment import Experiment
+from hocket.planning.parameters import leaves
+from hocket.simulators.state_space import StateSpace
 
 
 class EngineChoice(StrEnum):
@@ -39,6 +43,8 @@ class EngineChoice(StrEnum):
     interpreter = "interpreter"
 
 
+INSTANT = 40
+"""States of a linear scenario whose stability is known at once."""
 MOST = 12
 """Rows of each table of a run."""
 
@@ -59,6 +65,9 @@ def run(
     ] = EngineChoice.native,
     threads: Annotated[int | None, option("N", "Threads, if not as many as pay off.", min=1)] = None,
     trust: Annotated[bool, flag("--trust", "Estimate the global error, by two more runs.")] = False,
+    strict: Annotated[
+        bool, flag("--strict", "Exit with 1 if values leave their ranges or grow without bound.")
+    ] = False,
     quiet: Annotated[bool, flag("--quiet", "Print the folder of the run only.")] = False,
     plot: Annotated[Path | None, option("[PNG]", "Then draw it; alone: in the folder of the run.")] = None,
     csv: options.Csv = None,
@@ -88,6 +97,8 @@ def run(
     ):
         parameters = parse_assignments(experiment, changes.assign or ())
         meant = experiment_to_run(experiment, start=start, stop=stop, every=every)
+        if not quiet:
+            _announce_instability(vary_experiment(meant, parameters))
         done = hocket.run(
             meant,
             parameters=parameters,
@@ -118,8 +129,22 @@ def run(
         done.plot(path=picture)
     if not quiet:
         print_written(csv, picture)
-    if not done.is_complete:
+    if not done.is_complete or (strict and done.info.get("findings")):
         raise typer.Exit(1)
+
+
+def _announce_instability(experiment: Experiment) -> None:
+    """Say before the run that its coupling is unstable, where the linear reading tells it at once."""
+    models = [model for _, model in leaves(experiment.composite)]
+    linear = [model for model in models if isinstance(model, StateSpace)]
+    if len(linear) < len(models) or sum(len(model.x0) for model in linear) > INSTANT:
+        return
+    from hocket.analysis.stability import stability
+
+    with suppress(HocketError):
+        found = stability(experiment.composite)
+        if found.outcome.exit_code == 1:
+            print_err(f"before the run: {found.verdict()[0]}")
 
 
 def _estimate_trust(experiment: Experiment, done: hocket.Run, quiet: bool) -> ErrorEstimate | None:

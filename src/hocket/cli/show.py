@@ -61,7 +61,7 @@ def show(
         hocket show a.fmu b.fmu --connect b.u=a.y
     """
     file, *more = files
-    if is_fmu(file) and not more and not changes.typed().keys() - {"--build"}:
+    if is_fmu(file) and not more and not changes.typed_options().keys() - {"--build"}:
         print_out(*fmu_page(file, everything, changes.build))
         return
     experiment = read_changed(files, changes, looks=True)
@@ -84,6 +84,8 @@ def show(
         for name, constraint in each.scenario.constraints.items()
     ]
     print_out(*titled_table(f"constraints of {experiment.name}", rows, None))
+    crossings = list(_crossing_rows(experiment.composite))
+    print_out(*titled_table(f"crossings of {experiment.name}", crossings, None))
     print_out("", _run_line(experiment))
     print_notes(experiment.notes)
 
@@ -135,7 +137,9 @@ def _add_ports(tree: Tree, model: Model) -> None:
             listed = "all inputs" if every else ", ".join(port.feedthrough)
             through = f"direct feedthrough of {listed}" if listed else ""
             style = "cyan" if role == "in" else "green"
-            grid.add_row(Text(role, style), _with_unit(port.name, port.unit), start, Text(through, "dim"))
+            name = _with_unit(port.name, port.unit)
+            about = f"event{', ' if through else ''}{through}" if port.event else through
+            grid.add_row(Text(role, style), name, start, Text(about, "dim"))
     if grid.row_count:
         tree.add(grid)
 
@@ -155,6 +159,19 @@ def _connection_rows(composite: Composite, level: PlanTree) -> Iterator[dict[str
             "extrapolation": wording.describe_drive(drive) if drive else "text",
             "conversion": wording.describe_conversion(drive) if drive else "",
         }
+
+
+def _crossing_rows(composite: Composite) -> Iterator[dict[str, object]]:
+    """Yield the crossings of all levels: of which output, and what counts."""
+    for path, level in levels_of(composite):
+        for name, each in level.scenario.crossings.items():
+            yield {
+                "crossing": f"{path}{name}",
+                "output": f"{path}{each.output}",
+                "direction": each.direction,
+                "at": f"{each.at:g}",
+                "hysteresis": f"{each.hysteresis:g}" if each.hysteresis else "none",
+            }
 
 
 def _bond_rows(composite: Composite, level: PlanTree) -> Iterator[dict[str, object]]:

@@ -103,7 +103,7 @@ def read_tuning_request(
 ) -> TuningRequest:
     """Return what is asked for; what was typed wins over the file."""
     experiment = read_changed(files, changes)
-    if changes.typed():  # the lines of the file are no longer those of the scenario
+    if changes.typed_options():  # the lines of the file are no longer those of the scenario
         experiment = replace(experiment, path=None)
     ends = parse_stop(experiment, stop)
     limits = {

@@ -75,23 +75,33 @@ def controlled_drives(wiring: Wiring) -> list[Drive]:
     """Return the drives inside a level whose error step control sees.
 
     No step is short enough for outputs that jump. Some tools declare all they put out as discrete: where
-    nothing else drives, reals that are not sampled count as continuous.
+    nothing else drives, reals that are neither sampled nor announce their jumps count as continuous. One
+    that only watches takes no harm from an error.
     """
     inner = [
-        drive for drives in wiring.drives for drive in drives if drive is not None and drive.child != OWN
+        drive
+        for model, drives in zip(wiring.models, wiring.drives, strict=True)
+        for drive in drives
+        if drive is not None and drive.child != OWN and not model.capabilities.observes
     ]
-    ports = [wiring.models[drive.child].outputs[drive.port] for drive in inner]
-    moving = [drive for drive, port in zip(inner, ports, strict=True) if not port.discrete]
+    sources = [wiring.models[drive.child] for drive in inner]
+    ports = [model.outputs[drive.port] for model, drive in zip(sources, inner, strict=True)]
+    continuous = [
+        (drive, port, model)
+        for drive, port, model in zip(inner, ports, sources, strict=True)
+        if not is_sampled(model) and not isinstance(drive.extrapolation, Latch)
+    ]
+    moving = [drive for drive, port, _ in continuous if not port.discrete]
     declared = [
         drive
-        for drive, port in zip(inner, ports, strict=True)
-        if port.type == "real" and not isinstance(drive.extrapolation, Latch)
+        for drive, port, model in continuous
+        if port.type == "real" and not port.event and not model.capabilities.events
     ]
     return moving or declared
 
 
 class TextDrive(NamedTuple):
-    """A text (string or binary) handed on as it is: beside the numbers, held, within one level."""
+    """A text (string or binary) handed on as it is: beside the numbers, and held."""
 
     child: int
     port: int
@@ -119,6 +129,15 @@ class Wiring:
         for drive in self.texts:
             found.setdefault(drive.target, []).append(drive)
         return found
+
+    @cached_property
+    def text_places(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """The texts of the level itself, in the order of `Composite.texts`: child and number of each."""
+        driven = {(drive.target, drive.target_port) for drive in self.texts}
+        every = [text_ports(model) for model in self.models]
+        inputs = [(child, port) for child, (texts, _) in enumerate(every) for port in range(len(texts))]
+        outputs = [(child, port) for child, (_, texts) in enumerate(every) for port in range(len(texts))]
+        return [place for place in inputs if place not in driven], outputs
 
     @cached_property
     def extrapolators(self) -> frozenset[Extrapolator]:
@@ -304,7 +323,11 @@ class _Names:
     def _text_type(self, path: str) -> str:
         """Return whether a text is a string or a binary; empty if its model does not tell."""
         owner, _, port = path.partition(".")
-        known = described_variables(self.models[self.number[owner]])
+        model = self.models[self.number[owner]]
+        while level := as_level(model):
+            owner, _, port = port.partition(".")
+            model = level.scenario.models[owner]
+        known = described_variables(model)
         return str(known[port].type) if port in known else ""
 
     def ends_of(self, connection: Connection, where: str) -> tuple[tuple[int, int], tuple[int, int]]:

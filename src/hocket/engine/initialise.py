@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from numbers import Real
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -25,6 +26,7 @@ from hocket.model.extrapolators import interpolate_samples, shift_origin, value_
 from hocket.model.protocols import (
     Array,
     EndingSimulator,
+    EventSimulator,
     InitialisationSimulator,
     RunEndSimulator,
     Sample,
@@ -55,6 +57,7 @@ def window_curves(
     y0: list[Array],
     starts: tuple[float, ...],
     traffic: Post | None = None,
+    held: frozenset[tuple[int, int]] = frozenset(),
 ) -> Curves:
     """Return polynomials of this degree through `degree` steps of delta, around the start.
 
@@ -62,10 +65,18 @@ def window_curves(
     react to others come after them and see what they have found, so that each sweep gains an order.
 
     An output whose next sample is not where its curve leads (a jump, a motion too fast for these steps)
-    keeps a curve of degree 0: it has no past worth telling. So have all if the sweeps do not settle.
-    `frozen` leaves do not move: they are sampled, at steps of their own.
+    keeps a curve of degree 0: it has no past worth telling. So have all if the sweeps do not settle. What it
+    drives is looked at anew, with that output `held` (leaf and output): under the polynomial through a jump
+    it would move before the jump. Between hosts that would cost messages, and is left out.
+    `frozen` leaves do not move: they are sampled, at steps of their own. Nor do those that announce an event
+    within the window: others would take the polynomial through its jump for their past, and act before it.
     """
     names = leaves.wiring.names
+    end = t + (degree + 1) * delta
+    frozen = [
+        still or _is_due(simulator, name, t, end)
+        for still, simulator, name in zip(frozen, simulators, names, strict=True)
+    ]
     saving: Any = simulators
     saved = []
     for leaf, name in zip(saving, names, strict=True):
@@ -103,7 +114,10 @@ def window_curves(
                 if traffic:
                     traffic.step(leaf)
                     traffic.read(leaf)
-                fresh[leaf] = [_fit_curve(column[: degree + 1], delta) for column in samples[leaf].T]
+                fresh[leaf] = [
+                    _fit_curve(column[: 1 if (leaf, port) in held else degree + 1], delta)
+                    for port, column in enumerate(samples[leaf].T)
+                ]
             change = max(
                 _curve_change(new, old, degree * delta)
                 for ours, theirs in zip(fresh, curves, strict=True)
@@ -125,13 +139,37 @@ def window_curves(
     finally:
         for leaf in range(len(names)):
             restore(leaf)
+    doubtful = _doubtful_outputs(curves, samples, delta) - held
+    driving = {(drive.child, drive.port) for drives in leaves.wiring.drives for drive in drives if drive}
+    if doubtful & driving and not traffic:
+        held |= doubtful
+        return window_curves(leaves, simulators, frozen, t, delta, degree, y0, starts, held=held)
     return [
         [
-            curve if _predicts_last(curve, column, delta) else [column[0]]
-            for curve, column in zip(ours, each.T, strict=True)
+            [column[0]] if (leaf, port) in doubtful else curve
+            for port, (curve, column) in enumerate(zip(ours, each.T, strict=True))
         ]
-        for ours, each in zip(curves, samples, strict=True)
+        for leaf, (ours, each) in enumerate(zip(curves, samples, strict=True))
     ]
+
+
+def _doubtful_outputs(curves: Curves, samples: list[Array], delta: float) -> set[tuple[int, int]]:
+    """Return the outputs whose next sample is not where the curve leads: leaf and output."""
+    return {
+        (leaf, port)
+        for leaf, (ours, each) in enumerate(zip(curves, samples, strict=True))
+        for port, (curve, column) in enumerate(zip(ours, each.T, strict=True))
+        if not _predicts_last(curve, column, delta)
+    }
+
+
+def _is_due(simulator: Simulator, name: str, t: float, end: float) -> bool:
+    """Return whether a simulator announces an event until `end`."""
+    if not provides(simulator, EventSimulator):
+        return False
+    with blame(name, "due", t):
+        due = simulator.due()
+    return isinstance(due, Real) and due <= end  # what is not a time is refused where it is used
 
 
 def _fit_curve(column: Array, delta: float) -> list[Any]:
@@ -317,8 +355,9 @@ class _ConsistentStart:
                 with blame(self.wiring.names[leaf], "start", self.t):
                     simulator.ready()
             waiting = []
+        changing = ", ".join(f"`{name}`" for name in unsettled[:4])
         raise ConvergenceError(
-            f"the start does not settle: {', '.join(f'`{name}`' for name in unsettled[:4])} goes on changing",
+            f"the initialisation does not converge: {changing} keeps changing",
             where=f"initialisation at t = {self.t!r} s",
             hint="these outputs have direct feedthrough that the FMU does not declare: declare it there",
         )

@@ -68,7 +68,7 @@ class Rows:
         """Keep a row of a micro step: the outputs among the columns."""
         self.waiting.append([t, *(float(y[port]) for _, port, _ in self.columns)])
 
-    def taken(self) -> Array:
+    def take(self) -> Array:
         """Return the waiting rows that are final, and forget them."""
         return self.waiting.take()
 

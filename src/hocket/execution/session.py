@@ -30,6 +30,7 @@ from hocket.engine.reference.instants import take_first_instants
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import StepCounts
 from hocket.engine.selection import ConstraintDrift, RecordedTable, TableChoice, bind_tables, keep_start_rows
+from hocket.engine.value_watch import ValueWatch
 from hocket.errors import ConvergenceError, EndRequestError, HocketError, merge_notes
 from hocket.files.run_facts import FACTS, Status
 from hocket.files.run_folder import Run, RunFolder
@@ -170,6 +171,7 @@ class Execution:
     """The stored energy at the start, of simulators that tell it."""
     notes: list[str] = field(default_factory=list)
     drift: ConstraintDrift = field(default_factory=lambda: ConstraintDrift(()))
+    watch: ValueWatch = field(default_factory=lambda: ValueWatch((), {}, 0.0, 1.0))
     written: dict[int, float] = field(default_factory=dict)
     """Per table: the time of the newest row on disk."""
     unwritten: dict[int, Array] = field(default_factory=dict)
@@ -193,6 +195,8 @@ class Execution:
             keep_start_rows(self.recorded)
             take_first_instants(self.level)
             self.drift = ConstraintDrift(self.recorded)
+            start = float(job.experiment.start)
+            self.watch = ValueWatch(self.recorded, job.experiment.valid, start, float(job.stop))
             self.stored = stored_energies(self.level)
             check_stored_energies(self.stored, job.clock.time(0))
             why = native_obstacle(self.level, job.steps * self.level.length)
@@ -200,6 +204,7 @@ class Execution:
                 self.engine = InterpreterEngine(self.level, self.recorded)
             else:
                 self.engine = NativeEngine(self.level, self.recorded, threads)
+        self.next_look = 0.0
         plan_notes = job.design.plan.all_notes()
         self.notes = merge_notes([*job.experiment.notes, *plan_notes, *start_notes, *_fmu_notes(job.design)])
         tables = [entry.table for entry in self.recorded]
@@ -233,7 +238,8 @@ class Execution:
                     else:
                         left -= self.pace.run(run, left, LOOK_INTERVAL, stopping)
                     self._attend(progress)
-                    self._look_into_simulators()
+                    over = not left or stopping.is_set() or bool(self.engine.ended_by)
+                    self._look_into_simulators(over)
         except EndRequestError as request:  # inside a step: what is known of its end is not consistent
             self._drain()
             return self._note_end(request.by, "inside the step that follows")
@@ -289,6 +295,9 @@ class Execution:
             self.notes = [*self.notes, *kept]
             self.output.add({"notes": self.notes, **self.drift.facts()})
         self._keep_simulator_notes()
+        if found := self.watch.findings():
+            self.notes = [*self.notes, *merge_notes([str(each) for each in found])]
+            self.output.add({"notes": self.notes, "findings": self.watch.facts()})
         if self.engine.within_step:
             if status != "ended":  # who has ended it, and where, is noted
                 step = f"stopped within a macro step, at t = {self.time_reached!r} s"
@@ -304,16 +313,22 @@ class Execution:
         self.guard.set_facts(*self.output.crash_facts())
         return ended
 
-    def _look_into_simulators(self) -> None:
-        """Raise what a simulator has found out that makes its numbers worthless."""
-        if self.level is not None:
+    def _look_into_simulators(self, over: bool = True) -> None:
+        """Raise what a simulator has found out that makes its numbers worthless.
+
+        Until the run is over this is done so seldom that it takes a hundredth of the time.
+        """
+        began = perf_counter()
+        if self.level is not None and (over or began >= self.next_look):
             simulator_notes(self.level, self.time_reached)
+            ended = perf_counter()
+            self.next_look = ended + 100.0 * (ended - began)
 
     def _keep_simulator_notes(self) -> None:
         """Keep what simulators found out while they ran."""
         told = simulator_notes(self.level, self.time_reached) if self.level is not None else []
         if told:
-            self.notes = [*self.notes, *told]
+            self.notes = [*self.notes, *merge_notes(told)]
             self.output.add({"notes": self.notes})
 
     def _keep_energies(self) -> None:
@@ -440,6 +455,7 @@ class Execution:
     def _write(self, index: int, block: Array) -> None:
         self.recorder.write(index, block)
         self.drift.observe(index, block)
+        self.watch.observe(index, block)
         self.written[index] = float(block[-1, 0])
 
     def _squeeze(self, index: int, block: Array) -> None:

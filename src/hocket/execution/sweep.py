@@ -36,7 +36,8 @@ from hocket.model.experiment import Experiment
 from hocket.planning.parameters import leaves
 from hocket.simulators.fmu.recipe import Fmu
 
-_OF_EXPERIMENT = ("start", "step", "every", "name")
+OF_EXPERIMENT = ("start", "step", "every", "name")
+"""Options that belong to the experiment, not to the run."""
 
 Result: TypeAlias = Run | Exception
 
@@ -98,20 +99,34 @@ def sweep(
     sets = _check_sweep_arguments(parameters, errors, workers, processes)
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: runs done, of all")
-    of_experiment = {name: options.pop(name) for name in _OF_EXPERIMENT if name in options}
+    of_experiment = {name: options.pop(name) for name in OF_EXPERIMENT if name in options}
     experiment = experiment_to_run(what, stop=stop, **of_experiment)
+    results = run_variants(experiment, sets, {}, workers, processes, folder, progress, options)
+    failed = next((result for result in results if isinstance(result, Exception)), None)
+    if failed is not None and errors == "raise":
+        raise failed
+    return results
+
+
+def run_variants(
+    experiment: Experiment,
+    sets: list[Mapping[str, Any]],
+    done: Mapping[int, Run],
+    workers: int | None,
+    processes: bool | None,
+    folder: Path | str | None,
+    progress: Progress | None,
+    options: dict[str, Any],
+) -> list[Result]:
+    """Return what became of the runs with these parameters; those that are `done`, by number, are taken."""
     experiments = _vary_experiments(experiment, sets)
     count = min(workers or len(os.sched_getaffinity(0)), max(1, len(sets)))
     if count > 1:
         options.setdefault("threads", 1)
     packed = _pack(experiment, options, processes) if sets else None
-    batch = _Batch(experiments, sets, folder, options, packed)
+    batch = _Batch(experiments, sets, folder, options, packed, done)
     with interruptible() as interrupted:
-        results = batch.run(count, progress, interrupted)
-    failed = next((result for result in results if isinstance(result, Exception)), None)
-    if failed is not None and errors == "raise":
-        raise failed
-    return results
+        return batch.run(count, progress, interrupted)
 
 
 def _pack(experiment: Experiment, options: Mapping[str, Any], processes: bool | None) -> bytes | None:
@@ -139,13 +154,14 @@ class _Batch:
         folder: Path | str | None,
         options: dict[str, Any],
         packed: bytes | None,
+        done: Mapping[int, Run],
     ):
         self.experiments, self.sets, self.options, self.packed = experiments, sets, options, packed
         self.folder = None if folder is None else Path(folder)
         self.shares = [0.0] * len(experiments)
         """How much of each run is done."""
         self.begun = 0
-        self.results: dict[int, Result] = {}
+        self.results: dict[int, Result] = dict(done)
         self.lock = threading.Lock()
 
     def run(self, workers: int, progress: Progress | None, interrupted: threading.Event) -> list[Result]:
@@ -187,6 +203,9 @@ class _Batch:
             if number == len(self.experiments) or interrupted.is_set():
                 return False
             self.begun += 1
+        if number in self.results:  # it was made before
+            self.shares[number] = 1.0
+            return True
         try:
             make = self._run_here if process is None else partial(self._run_there, process)
             self.results[number] = make(number, interrupted)

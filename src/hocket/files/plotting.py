@@ -138,8 +138,8 @@ def import_extra(module: str, name_of_extra: str) -> Any:
 def _draw_lines(axes: Axes, lines: Sequence[Series]) -> None:
     for i, series in enumerate(lines):
         style = ("-", "--", ":", "-.")[i // len(_COLOURS) % 4]
-        marker = "." if len(series.t) == 1 else ""
-        axes.plot(*decimate(series), marker + style, color=_COLOURS[i % len(_COLOURS)], linewidth=1.3)
+        lone = len(series.t) == 1 or _is_event(series)
+        axes.plot(*decimate(series), "." if lone else style, color=_COLOURS[i % len(_COLOURS)], linewidth=1.3)
     last_names = {series.name.rpartition(".")[2] for series in lines}
     shared = f"{last_names.pop()} " if len(last_names) == 1 else ""
     axes.set_ylabel(_fit_label(f"{shared}[{lines[0].unit or '-'}]"))
@@ -153,6 +153,11 @@ def _draw_lines(axes: Axes, lines: Sequence[Series]) -> None:
         handles[_LABELS - 1 :] = axes.plot([], [], " ")
     outside = (1.0, 1.03)
     axes.legend(handles, labels, loc="upper left", bbox_to_anchor=outside, frameon=False, fontsize="small")
+
+
+def _is_event(series: Series) -> bool:
+    """Return whether a series has values at single instants only; a value that is absent is not a number."""
+    return bool(np.isnan(series.values).any())
 
 
 def finite_values(values: Array) -> Array:

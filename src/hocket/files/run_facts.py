@@ -11,6 +11,7 @@ import math
 import os
 import platform
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -59,10 +60,17 @@ def parse_sealed(
     """Return what a JSON file says; None: it is not one of hocket's. Raises FileError if it is damaged.
 
     `mark` is the key of its format; files of format 1 have no checksum. `check` looks at the shape first: it
-    can say more than that something was changed.
+    can say more than that something was changed. A key that stands twice is damage, whatever it says.
     """
+    repeated: list[str] = []
+
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        table = dict(pairs)
+        repeated.extend(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+        return table
+
     try:
-        facts = json.loads(text)
+        facts = json.loads(text, object_pairs_hook=collect)
         known = isinstance(facts, dict) and type(facts.get(mark)) is int
     except (ValueError, RecursionError):
         return None
@@ -70,13 +78,16 @@ def parse_sealed(
         return None
     if facts[mark] > FORMAT:
         return dict(facts)  # whatever a newer hocket makes of it
+    name = Path(where).name
+    if repeated:
+        what = f"`{name}` is damaged: `{repeated[0]}` stands in it twice"
+        raise FileError(what, where, _WRITTEN, "a copy of it, if there is one")
     if check is not None:
         check(facts)
     told = facts.get(CHECKSUM)
     if told is None and facts[mark] < SEALED:
         return dict(facts)
     if told != _seal_of(facts):
-        name = Path(where).name
         what = f"`{name}` is damaged: it was changed since hocket wrote it"
         raise FileError(what, where, _WRITTEN, "a copy of it, if there is one")
     return dict(facts)

@@ -29,6 +29,7 @@ from hocket.model.protocols import (
     step_of,
 )
 from hocket.planning.tree import PlanTree
+from hocket.simulators.crossing import Detector
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.python import Python
 from hocket.simulators.wrappers.emulation import innermost_model
@@ -48,7 +49,7 @@ def model_type(model: Model) -> str:
     """Return the type of a model as a file names it."""
     bare = innermost_model(model)
     found = (kind.name for kind in MODELS.kinds if kind.cls is type(bare))
-    return next(found, type(bare).__name__)
+    return next(found, "crossing" if isinstance(bare, Detector) else type(bare).__name__)
 
 
 def describe_model(model: Model) -> Iterator[str]:

@@ -35,6 +35,9 @@ _WRITTEN = re.compile(r"\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)(?:\s*/\s*([0-9.]+)
 LONGEST = int(sys.float_info.max)
 """Seconds that a time or a duration may have: the largest float."""
 
+ROUNDINGS = 4
+"""By how many roundings a float may miss the time that it means."""
+
 _EXAMPLES = 'write 0.01, "1/3 s" or "2.5 ms"'
 
 
@@ -119,11 +122,20 @@ class Clock:
     start: Fraction = Fraction(0)
     quantum: int = 1
     """Events happen at multiples of so many ticks."""
+    coarse: int = 0
+    """Floats that cannot tell such places apart mean the one at a multiple of so many ticks, if it is as near
+    as their rounding; 0: they can."""
 
     def event_tick(self, time: Fraction | float) -> int:
         """Return the tick of an event: the place next to a float, and the first one not before a fraction."""
-        places = (Fraction(time) - self.start) / (self.tick * self.quantum)
-        return (round(places) if isinstance(time, float) else math.ceil(places)) * self.quantum
+        since = Fraction(time) - self.start
+        if not isinstance(time, float):
+            return math.ceil(since / (self.tick * self.quantum)) * self.quantum
+        if self.coarse:
+            meant = round(since / (self.tick * self.coarse)) * self.coarse
+            if abs(meant * self.tick - since) <= ROUNDINGS * Fraction(2) ** (math.frexp(time)[1] - 53):
+                return meant
+        return round(since / (self.tick * self.quantum)) * self.quantum
 
     def ticks(self, duration: Fraction) -> int:
         """Return a duration in ticks; it must be a whole number of them."""

@@ -1,4 +1,4 @@
-"""Code that a file names: whether it may be loaded, and who hears of it.
+"""Code that a file names: whether it may be loaded, and what is told of it.
 
 In:  what is about to be loaded, and from where
 Out: a refusal, or nothing; what was loaded, told to whoever listens

@@ -16,7 +16,15 @@ from hocket.model import registry
 from hocket.model.arguments import choice_faults, expect, expect_flags, is_one_of, is_whole, set_fields
 from hocket.model.clock import Duration, format_duration, seconds
 from hocket.model.ports import Port
-from hocket.model.protocols import Capabilities, Extrapolator, Simulator, is_extrapolator
+from hocket.model.protocols import (
+    Capabilities,
+    Extrapolator,
+    Model,
+    Simulator,
+    is_extrapolator,
+    period_of,
+    text_ports,
+)
 from hocket.model.scenario import Scenario
 
 StartMode: TypeAlias = Literal["window", "cold"]
@@ -61,6 +69,8 @@ class OrchestratorTraits:
     """Whether steps are made again until what is exchanged agrees, or so many times."""
     settles: bool = False
     """Whether it iterates until what is exchanged agrees."""
+    predicts: bool = False
+    """Whether some simulators make their steps twice, the first time with inputs that are predicted."""
     adaptive: bool = False
     """Whether steps are of any length up to that of the level."""
     first: Fraction = Fraction(1)
@@ -213,6 +223,15 @@ class Composite:
         return self.scenario.outputs
 
     @property
+    def texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The strings and binaries inside, by their paths: inputs that nothing drives in it, and outputs."""
+        driven = {connection.target for connection in self.scenario.connections}
+        ports = {name: text_ports(model) for name, model in self.scenario.models.items()}
+        inputs = [f"{name}.{port}" for name, (texts, _) in ports.items() for port in texts]
+        outputs = [f"{name}.{port}" for name, (_, texts) in ports.items() for port in texts]
+        return tuple(path for path in inputs if path not in driven), tuple(outputs)
+
+    @property
     def capabilities(self) -> Capabilities:
         """What all the simulators inside can do."""
         children = [model.capabilities for model in self.scenario.models.values()]
@@ -239,6 +258,17 @@ def as_level(model: object) -> Composite | None:
 def is_sampled(model: object) -> bool:
     """Return whether a model is a sampled level."""
     return isinstance(model, Composite) and model.sampled
+
+
+def accepts_any_step(model: Model) -> bool:
+    """Return whether a simulator accepts steps of any length, or waits through them as a sampled one does.
+
+    Levels do if all inside do, and if their steps may end at events.
+    """
+    level = as_level(model)
+    if level is None:
+        return model.capabilities.variable_step or period_of(model) is not None
+    return level.sampled or all(map(accepts_any_step, level.scenario.models.values()))
 
 
 def levels(level: Composite, prefix: str = "", sampled: bool = True) -> Iterator[tuple[str, Composite]]:

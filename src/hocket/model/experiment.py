@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from hocket.errors import ScenarioError
 from hocket.model.arguments import (
@@ -23,6 +23,10 @@ from hocket.model.arguments import (
 )
 from hocket.model.clock import seconds
 from hocket.model.composite import Composite
+
+if TYPE_CHECKING:
+    from hocket.model.distributions import Distribution
+    from hocket.model.validity import ValidRange
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,10 @@ class Experiment:
     """The output interval; None: every macro step."""
     name: str = ""
     tune: Tuning = Tuning()
+    uncertain: Mapping[str, Distribution] = field(default_factory=dict, hash=False)
+    """What `hocket study` varies, by path; texts such as "normal(20, 2)" are parsed."""
+    valid: Mapping[str, ValidRange] = field(default_factory=dict, hash=False)
+    """Where recorded ports may be believed, by path; texts such as "0 < p < 10 bar" are parsed."""
     original: str = ""
     """Of a compiled scenario: the text of the file that it was made from."""
     path: Path | None = field(default=None, compare=False)
@@ -58,6 +66,14 @@ class Experiment:
         expect(isinstance(self.composite, Composite), "composite", self.composite, "a Composite")
         expect(self.start is not None, "start", self.start, "a time, such as 0")
         expect(isinstance(self.tune, Tuning), "tune", self.tune, "a Tuning")
+        if self.uncertain != {}:
+            from hocket.model.distributions import as_distributions  # here: few files need it
+
+            set_fields(self, uncertain=as_distributions(self.uncertain, "uncertain"))
+        if self.valid != {}:
+            from hocket.model.validity import as_ranges
+
+            set_fields(self, valid=as_ranges(self.valid, "valid"))
         expect_texts(name=self.name, original=self.original)
         if self.path is not None:
             set_fields(self, path=as_path(self.path))

@@ -178,6 +178,14 @@ class Variable(Protocol):
     def nominal(self) -> float | None:
         """Its order of magnitude, in its unit; None: not known."""
 
+    @property
+    def minimum(self) -> float | None:
+        """The smallest value it may have, in its unit; None: there is none."""
+
+    @property
+    def maximum(self) -> float | None:
+        """The largest value it may have, in its unit; None: there is none."""
+
 
 class VariableTable(Protocol):
     """The description of a model's variables."""

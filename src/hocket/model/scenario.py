@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hocket.errors import ScenarioError
 from hocket.model.arguments import (
@@ -22,10 +22,12 @@ from hocket.model.arguments import (
 )
 from hocket.model.bonds import Bond, named_bonds
 from hocket.model.constraints import Constraint, named_constraints
-from hocket.model.crossings import Crossing, named_crossings
 from hocket.model.hosts import Hosts
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Extrapolator, Model, is_model
+
+if TYPE_CHECKING:
+    from hocket.model.crossings import Crossing
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,14 @@ def _are_ends(given: Any) -> bool:
     return listed and all(isinstance(end, str) for end in given[:2])
 
 
+def _named_crossings(crossings: Any, models: Mapping[str, Model]) -> dict[str, Crossing]:
+    if crossings is None or crossings == {}:
+        return {}
+    from hocket.model.crossings import named_crossings  # here: few scenarios have any
+
+    return named_crossings(crossings, models)
+
+
 @dataclass(frozen=True, init=False)
 class Scenario:
     """Models, what connects them, and what is seen from outside.
@@ -145,7 +155,7 @@ class Scenario:
             ),
             hosts=None if hosts is None or (isinstance(hosts, Mapping) and not hosts) else Hosts.of(hosts),
             inserted=MappingProxyType(_insertions({} if inserted is None else inserted)),
-            crossings=MappingProxyType(named_crossings({} if crossings is None else crossings, models)),
+            crossings=MappingProxyType(_named_crossings(crossings, models)),
         )
 
     def __eq__(self, other: object) -> bool:

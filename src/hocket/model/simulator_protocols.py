@@ -47,6 +47,8 @@ class Capabilities:
     """After a step that ended early it stands there and goes on: without a partner nothing is rolled back."""
     events: bool = False
     """due(), react() and commit(): it takes part in instants; steps end where it announces an event."""
+    catches_up: bool = False
+    """With `events`: where nobody lets it react, as in a sampled level, it meets its events in its steps."""
     observes: bool = False
     """It watches outputs and drives nothing but events: in every algorithm it steps behind what it watches,
     and may ask for another end of the step, shorter or longer, to the last rounding."""

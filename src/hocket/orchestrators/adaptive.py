@@ -169,7 +169,7 @@ class Adaptive(WrappingOrchestrator):
         """Return the plan of one step."""
         unit = self._tolerance_unit(scenario) if self.estimate == "energy" else ""
         made: Plan = self.inner.plan(scenario)
-        stuck = [name for name, model in scenario.models.items() if not model.capabilities.rollback]
+        stuck = sorted(name for name, model in scenario.models.items() if not model.capabilities.rollback)
         rejects = self._may_reject(scenario, stuck)
         how = self.estimate, self._is_per_unit, GAINS[self.controller]
         passes = PASSES if self.on_jump == "pass" else 0

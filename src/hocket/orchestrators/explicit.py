@@ -170,7 +170,7 @@ class WrappingOrchestrator:
 
 def require_rollback(scenario: Scenario, sims: Iterable[str], why: str, hint: str) -> None:
     """Raise ScenarioError where simulators whose steps are made again cannot roll back."""
-    stuck = [sim for sim in sims if not scenario.models[sim].capabilities.rollback]
+    stuck = sorted(sim for sim in sims if not scenario.models[sim].capabilities.rollback)
     if stuck:
         expected = "simulators with save() and restore(), FMUs with canGetAndSetFMUstate"
         what = f"{why}, and {list_names(stuck, 6)} cannot roll back{_refutations(scenario, stuck)}"

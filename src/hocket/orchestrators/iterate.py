@@ -1,6 +1,6 @@
 """Iteration: any algorithm, its step made again until what is exchanged agrees.
 
-In:  a Scenario and the algorithm of one sweep
+In:  a Scenario and the algorithm of one iteration
 Out: a Plan: save; repeat: restore, and what the algorithm does; record
 
 The first sweep extrapolates. From the second on the values at the end of the step are known from the sweep
@@ -34,30 +34,28 @@ from hocket.plan.plan import NoteKind
 class Iterate(WrappingOrchestrator):
     """The steps of `inner`, until the values handed on change by less than `tolerance` of their size.
 
-    Values below one count as one. Without a tolerance there are always `at_most` sweeps, plain or relaxed;
-    two of them predict and correct. `accelerate` is "plain", "relax", "aitken", "quasi-newton",
+    Values below one count as one. Without a tolerance there are always `at_most` iterations, plain or
+    relaxed; two of them predict and correct. `accelerate` is "plain", "relax", "aitken", "quasi-newton",
     "newton", or one of these with other numbers. Every simulator must be able to roll back.
     """
 
-    inner: Annotated[Orchestrator, "the algorithm of one sweep"] = Jacobi()  # noqa: RUF009 - it is frozen
-    tolerance: Annotated[float | None, 'the relative change that ends it; "none": always at_most sweeps'] = (
-        1e-8
-    )
-    at_most: Annotated[int, "sweeps in a step"] = 50
+    inner: Annotated[Orchestrator, "the algorithm of one iteration"] = Jacobi()  # noqa: RUF009 - it is frozen
+    tolerance: Annotated[float | None, 'the relative change that ends it; "none": at_most iterations'] = 1e-8
+    at_most: Annotated[int, "iterations in a step, at most"] = 50
     accelerate: Annotated[
-        Accelerator | str | None, 'how sweeps are led to their end; "plain": they are not'
+        Accelerator | str | None, 'how iterations are accelerated; "plain": they are not'
     ] = QuasiNewton()  # noqa: RUF009 - it is frozen
 
     def __post_init__(self) -> None:
         faults = [*self._inner_faults()]
         if not faults and traits_of(self.inner).iterates:
-            faults.append(Fault("an iteration of an iteration", "inner", "the algorithm of one sweep"))
+            faults.append(Fault("an iteration of an iteration", "inner", "the algorithm of one iteration"))
         elif not faults and traits_of(self.inner).adaptive:
             hint = "step control around it: `Adaptive(Iterate(...))`"
             faults.append(Fault("an iteration of steps of all lengths", "inner", "one step", hint))
         if self.tolerance is not None and not (is_number(self.tolerance) and self.tolerance > 0.0):
             what = f"a tolerance of {self.tolerance!r} is never met"
-            faults.append(Fault(what, "tolerance", "a number above 0, or None for a fixed number of sweeps"))
+            faults.append(Fault(what, "tolerance", "a number above 0, or None for `at_most` iterations"))
         if not is_whole(self.at_most, 1) or self.at_most >= 2**31:
             faults.append(
                 Fault(f"`at_most` is {self.at_most!r}", "at_most", "a whole number from 1 to 2^31 - 1")

@@ -154,7 +154,8 @@ class Multirate(ExplicitOrchestrator):
     @property
     def traits(self) -> OrchestratorTraits:
         """Steps of several lengths on one grid."""
-        return self._describe("multirate", f"sequential, {_FIRST[self.scheme]}", rates=self.rates)
+        words, predicts = f"sequential, {_FIRST[self.scheme]}", self.scheme == "compound"
+        return self._describe("multirate", words, rates=self.rates, predicts=predicts)
 
     def needs(self, scenario: Scenario) -> Iterator[CapabilityRequest]:
         """Yield short steps of the fast ones, and rollback where they predict."""

@@ -96,18 +96,18 @@ class Aitken(Accelerator):
 
     def describe(self) -> str:
         """Return whose factor it is."""
-        return "relaxed as Aitken tells"
+        return "relaxed by Aitken's factor"
 
 
 @dataclass(frozen=True, slots=True)
 class QuasiNewton(Accelerator):
-    """Newton's method with a Jacobian learned from the sweeps: IQN-ILS (Degroote, Bathe & Vierendeels 2009).
+    """Newton's method, a Jacobian from the iterations so far: IQN-ILS (Degroote, Bathe & Vierendeels 2009).
 
-    Columns, differences between sweeps, are used again in the next `reuse` steps; those that depend on newer
-    ones, up to `filter`, are dropped.
+    Columns, differences between iterations, are used again in the next `reuse` steps; those that depend on
+    newer ones, up to `filter`, are dropped.
     """
 
-    reuse: Annotated[int, "steps for which what was learned is used again"] = 8
+    reuse: Annotated[int, "steps in which columns are used again"] = 8
     filter: Annotated[float, "what depends on newer columns up to this is dropped"] = 1e-8
     alternative = "newton"
 
@@ -122,17 +122,17 @@ class QuasiNewton(Accelerator):
 
     def describe(self) -> str:
         """Return where its matrix comes from."""
-        return "led by a Jacobian learned on the way"
+        return "accelerated by IQN-ILS"
 
     def predict(self, eigenvalues: Any) -> tuple[float | None, int | None]:
-        """Return the sweeps: one to begin with, one for each direction that differs, one to confirm."""
+        """Return the iterations: one to begin with, one for each direction that differs, one to confirm."""
         different = {complex(round(v.real, 6), round(v.imag, 6)) for v in eigenvalues if abs(v) > 1e-6}
         return None, len(different) + 3
 
 
 @dataclass(frozen=True, slots=True)
 class Newton(Accelerator):
-    """Newton's method: one more sweep for each number handed back tells what it does.
+    """Newton's method: one more iteration for each number handed back gives a column of the Jacobian.
 
     The matrix is kept from step to step, and found anew when the residual does not fall to `falls` of itself.
     """

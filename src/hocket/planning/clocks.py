@@ -19,6 +19,10 @@ PARTS = (2**12 * 3**3 * 5**6 * 7, 2**12 * 5**6, 2**6 * 5**3, 1)
 """A macro step has a multiple of so many places for events: most times that people write are among them."""
 PLACES = 2**40
 """Places for events in a macro step of the outermost level, about."""
+COARSE = (PARTS[0], 2**6 * 3**3 * 5**4 * 7, 2**4 * 3**2 * 5**2 * 7, 2**3 * 3 * 5)
+"""The same where floats, in a long run or with many places, cannot tell places apart."""
+APART = 16
+"""Floats can tell places apart that are so many roundings away from each other."""
 LONGEST = 2**61
 """Ticks in a run: compiled code counts them in 64 bits."""
 
@@ -59,7 +63,31 @@ def _event_clock(root: PlanTree, clock: Clock, stop: Fraction | None) -> Clock:
         if places * steps <= LONGEST:
             break
     doublings = min(_power_of_two(PLACES * quantum // places), _power_of_two(LONGEST // (places * steps)))
-    return Clock(root.composite.step / (places * 2**doublings), clock.start, quantum)
+    ticks = places * 2**doublings
+    end = max(abs(clock.start), abs(stop or clock.start), root.composite.step)
+    own = int(root.composite.step / clock.tick)
+    coarse = _coarse_places(ticks // quantum, own, root.composite.step, end)
+    return Clock(root.composite.step / ticks, clock.start, quantum, quantum * coarse if coarse > 1 else 0)
+
+
+def _coarse_places(places: int, own: int, step: Fraction, end: Fraction) -> int:
+    """Return how many places in a row floats cannot tell apart, up to the end of a run.
+
+    What is left are `own` parts of a step where that is possible, and times that people write.
+    """
+    most = step / (APART * Fraction(math.ulp(float(end))))
+    if places <= most:
+        return 1
+    odd = own >> _trailing_zeros(own)
+    for parts in (*(math.lcm(odd, each) for each in COARSE), *COARSE):
+        if parts <= most and places % parts == 0:
+            finer = min(_power_of_two(int(most / parts)), _trailing_zeros(places // parts))
+            return int(places // (parts * 2**finer))
+    return 1
+
+
+def _trailing_zeros(number: int) -> int:
+    return (number & -number).bit_length() - 1
 
 
 def _power_of_two(ratio: int) -> int:

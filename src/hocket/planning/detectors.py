@@ -1,4 +1,4 @@
-"""Crossings as simulators: who watches what, and when in a step.
+"""Crossings as simulators: which output each watches, and when in a step.
 
 In:  a Composite with crossings; the step of a level, as its orchestrator wrote it
 Out: the same with a detector for each; the step in which each detector comes after what it watches
@@ -13,7 +13,7 @@ from fractions import Fraction
 from hocket.coupling.level_ports import port_at
 from hocket.coupling.wiring import Wiring
 from hocket.errors import Fault, Place, raise_faults, suggest_nearest
-from hocket.model.composite import Composite, as_level, traits_of
+from hocket.model.composite import Composite, Orchestrator, as_level, traits_of
 from hocket.model.extrapolators import Hold
 from hocket.model.protocols import Model
 from hocket.model.scenario import Connection, Insertion, Scenario
@@ -44,7 +44,7 @@ def with_detectors(composite: Composite, repeated: bool = False) -> Composite:
     `repeated`: a level around makes its steps again, under other inputs.
     """
     scenario, models = composite.scenario, dict(composite.scenario.models)
-    inside = repeated or traits_of(composite.orchestrator).iterates
+    inside = repeated or _steps_again(composite.orchestrator)
     for name, model in scenario.models.items():
         level = as_level(model)
         if level is not None:
@@ -55,6 +55,12 @@ def with_detectors(composite: Composite, repeated: bool = False) -> Composite:
         return composite if same else composite.with_scenario(scenario.with_models(models))
     raise_faults(_crossing_faults(composite))
     return composite.with_scenario(_add_detectors(scenario, models, repeated))
+
+
+def _steps_again(orchestrator: Orchestrator) -> bool:
+    """Return whether simulators make a step more than once, each time under other inputs."""
+    traits = traits_of(orchestrator)
+    return traits.iterates or traits.predicts or (traits.inner is not None and _steps_again(traits.inner))
 
 
 def _add_detectors(scenario: Scenario, models: dict[str, Model], repeated: bool) -> Scenario:

@@ -28,7 +28,7 @@ from hocket.planning.tree import PlanTree
 
 def add_instants(root: PlanTree) -> None:
     """Give every level of a tree in which something happens its instants; raises ScenarioError."""
-    raise_faults(_loop_faults(root))
+    raise_faults([*_loop_faults(root), *_sampled_faults(root)])
     _add_instants(root, found_outside=False)
 
 
@@ -39,9 +39,15 @@ def _leaf_models(tree: PlanTree) -> Iterator[Model]:
                 yield model
 
 
+def _children_by_name(tree: PlanTree) -> list[int]:
+    """Return the children in an order that does not depend on how they are listed."""
+    return sorted(range(len(tree.wiring.names)), key=tree.wiring.names.__getitem__)
+
+
 def _rigid(tree: PlanTree) -> str:
     """Return the path of a simulator that accepts steps of one length only; empty: there is none."""
-    for child, model in enumerate(tree.wiring.models):
+    for child in _children_by_name(tree):
+        model = tree.wiring.models[child]
         if child in tree.inner:
             inside = "" if is_sampled(model) else _rigid(tree.inner[child])
             if inside:
@@ -65,8 +71,22 @@ def _add_instants(tree: PlanTree, found_outside: bool) -> None:
         notes=(*tree.plan.notes, *_late_notes(tree, stuck, rigid, found or found_outside)),
     )
     for inner in tree.inner.values():
-        if not inner.composite.sampled:
+        if inner.composite.sampled:
+            _let_steps_end_early(inner)
+        else:
             _add_instants(inner, (found or found_outside) and ends_around(inner, tree))
+
+
+def _let_steps_end_early(tree: PlanTree) -> None:
+    """Let the steps of a sampled level be made in parts; what happens in it is seen outside at samples."""
+    if not any(model.capabilities.stops_early for model in _leaf_models(tree)):
+        return
+    stuck, rigid = _unable_to_roll_back(tree), _rigid(tree)
+    if not stuck and not rigid:
+        tree.plan = replace(tree.plan, step=(Try(tree.plan.step, found=True, announced=False),))
+    else:
+        late = _late_notes(tree, stuck, rigid, found=False)
+        tree.plan = replace(tree.plan, notes=(*tree.plan.notes, *late))
 
 
 def ends_around(inner: PlanTree, around: PlanTree) -> bool:
@@ -81,6 +101,8 @@ def _insert(step: Body, instant: Instant, found: bool, announced: bool) -> Body:
     """Return the step of a level with its instants at the end, made in parts where events are on the way."""
     if len(step) == 1 and isinstance(step[0], Adapt):
         return (replace(step[0], body=_insert(step[0].body, instant, found, announced)),)
+    if len(step) == 1 and isinstance(step[0], Try):  # written by hand
+        return (replace(step[0], body=(*step[0].body, instant), announced=announced),)
     whole = (*step, instant)
     return (Try(whole, found, announced),) if found or announced else whole
 
@@ -97,7 +119,12 @@ def _instant_body(tree: PlanTree) -> Body:
         )
         for loop in graph.loops
     ]
-    taking = [child for child in order if child in tree.inner or wiring.models[child].capabilities.events]
+    # in an algebraic loop nothing happens at instants: what it puts out is solved for
+    taking = [
+        child
+        for child in order
+        if child not in looped and (child in tree.inner or wiring.models[child].capabilities.events)
+    ]
     commits = [Commit(tuple(wiring.names[child] for child in taking))] if taking else []
     return (*reacts, *solves, *commits, Record())
 
@@ -156,11 +183,27 @@ def _loop_faults(tree: PlanTree) -> Iterator[Fault]:
                 )
 
 
+def _sampled_faults(tree: PlanTree, inside: str = "") -> Iterator[Fault]:
+    """Yield what announces events in a sampled level, where nobody lets it react."""
+    inside = inside or (tree.path if tree.composite.sampled else "")
+    for child, model in enumerate(tree.wiring.models):
+        can = model.capabilities
+        if child in tree.inner:
+            yield from _sampled_faults(tree.inner[child], inside)
+        elif inside and can.events and not can.catches_up:
+            yield Fault(
+                f"`{tree.name(child)}` announces events, and `{inside}` is sampled: it has no instants",
+                Place(tree.path, "models"),
+                expected="a level that is not sampled",
+                hint="leave out its `period`: due() says when it samples",
+            )
+
+
 def _unable_to_roll_back(tree: PlanTree) -> str:
     """Return the path of a simulator that cannot roll back; empty: all can."""
     for level in tree.levels():
-        for child, model in enumerate(level.wiring.models):
-            if child not in level.inner and not model.capabilities.rollback:
+        for child in _children_by_name(level):
+            if child not in level.inner and not level.wiring.models[child].capabilities.rollback:
                 return level.name(child)
     return ""
 
@@ -169,8 +212,8 @@ def _late_notes(tree: PlanTree, stuck: str, rigid: str, found: bool) -> Iterator
     """Yield which events are met late, by how much at most, and why."""
     step = format_duration(tree.composite.step)
     own = [
-        (tree.name(child), model.capabilities)
-        for child, model in enumerate(tree.wiring.models)
+        (tree.name(child), tree.wiring.models[child].capabilities)
+        for child in _children_by_name(tree)
         if child not in tree.inner
     ]
     announcing = [name for name, can in own if can.events]
@@ -183,8 +226,9 @@ def _late_notes(tree: PlanTree, stuck: str, rigid: str, found: bool) -> Iterator
         yield Note(text, NoteKind.LATE_EVENT, announcing[0])
     if finding and not found:
         why = f"`{rigid}` accepts steps of one length only" if rigid else f"`{stuck}` cannot roll back"
+        verb = "find" if len(finding) > 1 else "finds"
         text = (
-            f"events that {list_names(finding, 3)} finds within a step act on others at the end of it, late "
+            f"events that {list_names(finding, 3)} {verb} within a step act on others at the end of it, late "
             f"by at most {step}: {why}"
         )
         yield Note(text, NoteKind.EARLY_END, finding[0])

@@ -10,16 +10,14 @@ from functools import partial
 from typing import Any
 
 from hocket.coupling.feedthrough import with_direct_feedthrough
-from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import scenario_faults
 from hocket.errors import ScenarioError, raise_faults
-from hocket.model.composite import Composite, levels
+from hocket.model.composite import Composite, as_level, levels
 from hocket.model.extrapolators import Hold
 from hocket.model.memo import Memo
 from hocket.model.ports import Port
 from hocket.model.protocols import Model, period_of
 from hocket.model.scenario import Connection, Scenario
-from hocket.planning.detectors import with_detectors
 
 
 def prepare_composite(composite: Composite, tries: bool = True) -> Composite:
@@ -29,11 +27,19 @@ def prepare_composite(composite: Composite, tries: bool = True) -> Composite:
     is opened to see how constraints react to their inputs; that cannot be run.
     """
     composite = without_constraints(composite, tries)
-    composite = with_detectors(composite)
-    scenario = with_level_ports(_with_sampled_levels(_balance_bonds(composite)))
+    composite = _place_detectors(composite)
+    scenario = _make_level_ports(_with_sampled_levels(_balance_bonds(composite)))
     scenario = with_direct_feedthrough(scenario)
     raise_faults(scenario_faults(scenario))
     return composite.with_scenario(scenario)
+
+
+def _make_level_ports(scenario: Scenario) -> Scenario:
+    if not any(as_level(model) for model in scenario.models.values()):
+        return scenario
+    from hocket.coupling.level_ports import with_level_ports
+
+    return with_level_ports(scenario)
 
 
 def _balance_bonds(composite: Composite) -> Scenario:
@@ -42,6 +48,14 @@ def _balance_bonds(composite: Composite) -> Scenario:
     from hocket.planning.power_balance_pass import balance_bonds
 
     return balance_bonds(composite)
+
+
+def _place_detectors(composite: Composite) -> Composite:
+    if not any(each.scenario.crossings for _, each in levels(composite)):
+        return composite
+    from hocket.planning.detectors import with_detectors
+
+    return with_detectors(composite)
 
 
 def without_constraints(composite: Composite, tries: bool = True) -> Composite:
@@ -58,7 +72,7 @@ def _eliminate_constraints(composite: Composite, tries: bool) -> Composite:
     try:
         return needed.apply(composite)
     except ScenarioError as error:
-        others = scenario_faults(with_level_ports(composite.scenario))
+        others = scenario_faults(_make_level_ports(composite.scenario))
         connected = [fault for fault in others if fault.place.section == "connections"]
         raise ScenarioError([*connected, *error.faults]) from None
 

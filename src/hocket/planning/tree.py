@@ -74,7 +74,11 @@ def build_tree(composite: Composite) -> PlanTree:
     faults: list[Fault] = []
     root = _plan_level(composite, "", faults)
     if faults:
-        raise ScenarioError([*_plan_faults(root), *faults])
+        # what stops early is placed in the plan when there is one: before that, it cannot be verified
+        whole = not any(
+            model.capabilities.stops_early for each in root.levels() for model in each.wiring.models
+        )
+        raise ScenarioError([*(_plan_faults(root) if whole else ()), *faults])
     raise_faults(_start_faults(root))
     root.plan = replace(root.plan, start=start_body(root.leaves))
     return root

@@ -15,6 +15,7 @@ from hocket.model.composite import Composite, levels
 from hocket.model.experiment import Experiment
 from hocket.model.ports import Port
 from hocket.planning.parameters import leaves, with_leaves
+from hocket.simulators.devs import Devs
 from hocket.simulators.python import Python
 from hocket.simulators.wrappers.emulation import ModelWrapper
 from hocket.simulators.wrappers.timed import Timed
@@ -23,8 +24,9 @@ from hocket.simulators.wrappers.timed import Timed
 def without_code(experiment: Experiment, hint: str = "") -> Experiment:
     """Return the experiment with what is known of its models before their code is loaded.
 
-    A class that is not loaded has the ports that the file gives it, or those that are connected. It is taken
-    to have no direct feedthrough and no optional capability; a note says so.
+    A class that is not loaded has the ports that the file gives it, or those that are connected: events where
+    the other end is one. It is taken to have no direct feedthrough and no other optional capability; a note
+    says so.
     """
     composite = experiment.composite
     unknown = {path: model for path, model in leaves(composite) if needs_loading(model)}
@@ -33,7 +35,9 @@ def without_code(experiment: Experiment, hint: str = "") -> Experiment:
     _refuse_in_constraints(composite, unknown)
     used = {(True, source) for source, _ in _connected_paths(composite)}
     used |= {(False, target) for _, target in _connected_paths(composite)}
-    changed = {path: _with_ports(model, path, used) for path, model in unknown.items()}
+    known = {*_known_events(composite, unknown)}
+    events = {end for ends in _connected_paths(composite) if known.intersection(ends) for end in ends}
+    changed = {path: _with_ports(model, path, used, events) for path, model in unknown.items()}
     notes = [
         f"`{path}`: `{_innermost(model).class_name}` is not loaded; its ports are those that the file "
         f"names, without direct feedthrough{f' ({hint})' if hint else ''}"
@@ -72,16 +76,26 @@ def _connected_paths(composite: Composite) -> Iterator[tuple[str, str]]:
             yield f"{prefix}{connection.source}", f"{prefix}{connection.target}"
 
 
-def _with_ports(model: Any, path: str, used: set[tuple[bool, str]]) -> Any:
+def _known_events(composite: Composite, unknown: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the paths of ports that are events, as far as no code need be loaded to know it."""
+    for prefix, level in levels(composite):
+        yield from (f"{prefix}{name}.event" for name in level.scenario.crossings)
+    for path, model in leaves(composite):
+        if path not in unknown and not isinstance(model, Devs):
+            yield from (f"{path}.{port.name}" for port in (*model.inputs, *model.outputs) if port.event)
+
+
+def _with_ports(model: Any, path: str, used: set[tuple[bool, str]], events: set[str]) -> Any:
     """Return a model, in all its wrappers, with the ports that are given or used."""
     if not isinstance(model, Python):
-        return replace(model, model=_with_ports(model.model, path, used))
+        return replace(model, model=_with_ports(model.model, path, used, events))
 
     def ports(given: tuple[Port, ...] | None, output: bool) -> tuple[Port, ...]:
         begin = f"{path}."
         names = sorted(at[len(begin) :] for source, at in used if source is output and at.startswith(begin))
-        return tuple(map(Port, names)) if given is None else given
+        found = tuple(Port(name, event=begin + name in events) for name in names)
+        return found if given is None else given
 
     inputs = ports(model.own_inputs, False)
     outputs = ports(model.own_outputs, True)
-    return model.unloaded(inputs, tuple(replace(port, feedthrough=()) for port in outputs))
+    return model.without_class(inputs, tuple(replace(port, feedthrough=()) for port in outputs))

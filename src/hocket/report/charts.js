@@ -91,6 +91,10 @@ function drawChart(chart) {
   if (port.low) element("path", { class: "band", d: bandPath(times, port.low, port.high, from, to, x, y) }, inner);
   element("path", { class: "curve", d: curve(times, port.v, from, to, x, y) }, inner);
   if (to - from === 1 || times.length === 1) element("circle", { class: "dot", r: 3, cx: x(times[from]), cy: y(port.v[from]) }, inner);
+  for (let i = from; i < to; i++) { // events: absent before them or after them, so that no line shows them
+    if (port.v[i] === null || (port.v[i - 1] !== null && port.v[i + 1] !== null)) continue;
+    element("circle", { class: "dot", r: 2.5, cx: x(times[i]), cy: y(port.v[i]) }, inner);
+  }
   chart.layer = element("g", {}, svg);
   chart.value.textContent = resting(port);
 }

@@ -41,6 +41,8 @@ _MARKS: dict[MarkKind, tuple[str, str]] = {
     "save": ('<path d="M-5-6h10v12l-5-4l-5 4z"/>', "save"),
     "restore": ('<path d="M-6 0l8-6v4a6 6 0 0 1 4 8a6 5 0 0 0-4-4v4z"/>', "restore"),
     "admit": ('<path d="M-5-6l10 6l-10 6z"/>', "admit inputs from outside"),
+    "react": ('<path d="M1-7l-6 8h4l-1 6l6-8h-4z"/>', "react: what happens at this instant"),
+    "commit": ('<path d="M-6-1l2.5-2.5l2.5 2.5l5-5l2.5 2.5l-7.5 7.5z"/>', "commit: the instant ends"),
     "record": ('<rect x="-4" y="-4" width="8" height="8"/>', "record a row"),
 }
 """The shape of each mark around its place, and its meaning."""

@@ -99,9 +99,13 @@ class _Search:
 
 
 class CrossingDetector:
-    """Watches one value. `early`: the level handles steps that end elsewhere than asked for."""
+    """Watches one value. `early`: the level handles steps that end elsewhere than asked for.
+
+    `event_grid`: how far apart the ends are that can be asked for.
+    """
 
     early = False
+    event_grid = 0.0
     z, size, last_h = np.zeros(0), 0, None  # the linear reading finds nothing in it
 
     def __init__(self, model: Detector):
@@ -204,6 +208,8 @@ class CrossingDetector:
     def _arrive(self, t: float, h: float, value: float, side: int, pending: int) -> None:
         state, end = self.state, t + h
         longest = max(state.longest, h)
+        # a step that is shorter than the rounding of the time says nothing about where the output goes
+        past = state.past if end <= t else (*state.past[-1:], (t, state.value))
         look = state.look
         if look is not None and end >= look - NEXT * longest:
             look = None
@@ -211,8 +217,8 @@ class CrossingDetector:
             reached=end,
             value=value,
             side=side,
-            past=(*state.past[-1:], (t, state.value)),
-            pending=pending,
+            past=past,
+            pending=pending or state.pending,  # what has not been handled yet is still to be shown
             look=look,
             longest=longest,
             fresh=False,
@@ -253,6 +259,12 @@ class CrossingDetector:
         slow = len(search.lengths) > 3 and search.lengths[-1] > 0.5 * search.lengths[-4]
         root = 0.5 * (a + b) if slow else self._root(a, b, direction * self.band)
         search.asked = min(max(root, a + 0.5 * least), b - 0.5 * least)
+        if here == b and b - search.asked < self.event_grid:
+            search.asked, search.closed = (
+                None,
+                b,
+            )  # asked for any end behind the root, the level would come here
+            return None
         return search.asked
 
     def _bracket(self) -> tuple[float, float, int] | None:
@@ -274,6 +286,8 @@ class CrossingDetector:
         if search.suspected or not self.state.past:
             return None
         before, earlier = self.state.past[-1]
+        if t <= before:
+            return None
         first, second = (now - earlier) / (t - before), (value - now) / h
         curve = (second - first) / (t + h - before)
         if curve == 0.0:

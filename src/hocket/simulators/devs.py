@@ -159,9 +159,12 @@ class Devs(Recipe):
 
 def _event_ports(written: Iterable[PortLike]) -> tuple[Port, ...]:
     """Return ports; those that are written as text are events."""
-    texts = [isinstance(port, str) for port in written]
-    ports = parse_ports(written)
-    return tuple(replace(port, event=True) if text else port for port, text in zip(ports, texts, strict=True))
+    listed = tuple(written) if isinstance(written, Iterable) and not isinstance(written, str) else written
+    ports = parse_ports(listed)  # which refuses what cannot be listed
+    return tuple(
+        replace(port, event=True) if isinstance(each, str) else port
+        for port, each in zip(ports, listed, strict=True)
+    )
 
 
 class _DevsSimulator:

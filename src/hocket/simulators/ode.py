@@ -263,6 +263,7 @@ class Ode(Recipe):
             order=ORDERS.get(self.method),
             stops_early=jumps,
             events=jumps,
+            catches_up=jumps,
         )
 
     @property

@@ -32,9 +32,11 @@ class EventOde:
     """A solver whose steps end right behind the crossings of its event functions.
 
     `early`: the level handles steps that end early; else it jumps by itself and goes on to the end.
+    `event_grid`: the seconds between two places for events.
     """
 
     early = False
+    event_grid = 0.0
 
     def __init__(self, model: Any, solver: Any):
         self.model, self.solver = model, solver
@@ -55,6 +57,12 @@ class EventOde:
         self.spacing, self.lumped = 0.0, 0
         self.pace = EventPace(0.0)
         hand_on(solver, self, (OutputDerivativeSimulator, StoredEnergySimulator))
+
+    @property
+    def x(self) -> Array:
+        """The state."""
+        x: Array = self.solver.x
+        return x
 
     @property
     def micro(self) -> Callable[[float, Array], None] | None:
@@ -92,6 +100,8 @@ class EventOde:
     def step(self, t: float, h: float, u: Array) -> float:
         if h == 0.0:
             return t
+        if self.pending and self.early and h <= self.event_grid:
+            return t + h  # the next part of a step that cannot be shorter: the instants at its end handle it
         s = 0.0
         while s < h:
             if self.pending:  # nobody has handled it: the level cannot
@@ -205,7 +215,11 @@ class EventOde:
     def _values(self, t: float, u: Array) -> list[float]:
         x = self.solver.x.view()
         x.flags.writeable = False
-        return [float(g(t, x, u)) for g in self.g]
+        values = [float(g(t, x, u)) for g in self.g]
+        for number, value in enumerate(values):
+            if value != value:
+                raise ValueError(f"the function of event {number}, counted from 0, is nan at t = {t!r} s")
+        return values
 
     def _sides(self, t: float, u: Array, length: float) -> list[float]:
         """Return on which side of zero the event functions are: those that just crossed, where they go."""
@@ -260,6 +274,10 @@ class EventOde:
                     raise ValueError(
                         f"the action of an event returned {changed.size} numbers, expected"
                         f" {self.solver.x.size}, one for each state"
+                    )
+                if not np.isfinite(changed).all():
+                    raise ValueError(
+                        f"the action of an event returned {changed.tolist()}, expected finite numbers"
                     )
                 self.solver.x, self.solver.memory = changed, None
         self.crossed, self.pending = frozenset(self.pending), ()

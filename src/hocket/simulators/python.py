@@ -203,16 +203,23 @@ class Python(Recipe):
         """Whether its class is to be loaded before anything is known of it but what is given here."""
         return isinstance(self.cls, str) and "_class_facts" not in self.__dict__
 
-    def unloaded(self, inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Python:
-        """Return the same model with these ports, for those who look at it without loading its class."""
+    def without_class(self, inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Python:
+        """Return the same model with these ports, to be looked at without loading its class."""
         bare = copy.copy(self)
-        bare.__dict__["_class_facts"] = _ClassFacts(None, inputs, outputs, Capabilities(), True)
+        events = any(port.event for port in (*inputs, *outputs))
+        bare.__dict__["_class_facts"] = _ClassFacts(None, inputs, outputs, Capabilities(events=events), True)
         return bare
 
     def without_period(self) -> Python:
         """Return the same model in the step of its level."""
         bare = copy.copy(self)
         set_fields(bare, period=None)
+        return bare
+
+    def without_sampling(self) -> Python:
+        """Return the model of what is sampled: a step of it is what a sample does."""
+        bare = copy.copy(self)
+        set_fields(bare, sampling=None)
         return bare
 
     @cached_property
@@ -251,7 +258,7 @@ class Python(Recipe):
 
     def _ambiguous_faults(self, cls: type[Any], where: str) -> Iterator[Fault]:
         """Yield the options of sampling that are parameters of the class too."""
-        for name in () if self.sampling is None else self.sampling.given:
+        for name in () if self.sampling is None else self.sampling.written_options:
             if name in _parameter_names(cls):
                 what = (
                     f"`{name}` is a parameter of `{cls.__name__}`, and of its sampling where it has a period"
@@ -317,6 +324,13 @@ def _method_faults(cls: type[Any], where: str) -> Iterator[Fault]:
             suggest_nearest(missing, own, False),
         )
         yield Fault(what, where, "both, for rollback, or neither", hint)
+    events = ("due", "react", "commit")
+    lacking = [name for name in events if not callable(getattr(cls, name, None))]
+    if len(lacking) == 1:
+        kept = [name for name in events if name not in lacking]
+        what = f"`{cls.__name__}` has `{kept[0]}` and `{kept[1]}`, and no `{lacking[0]}`"
+        hint = suggest_nearest(lacking[0], own, False)
+        yield Fault(what, where, "all three, for events, or none of them", hint)
 
 
 def parameter_faults(cls: type[Any], given: Mapping[str, Any], where: str) -> Iterator[Fault]:

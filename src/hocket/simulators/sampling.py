@@ -84,7 +84,7 @@ class Sampling:
         )
 
     @property
-    def given(self) -> list[str]:
+    def written_options(self) -> list[str]:
         """Which options were written beside the period."""
         options = {"offset": self.offset, "delay": self.delay, "jitter": self.jitter, "seed": self.seed}
         return [name for name, value in options.items() if value is not None]
@@ -191,7 +191,7 @@ class SampledSimulator:
         return self.shown
 
     def step(self, t: float, h: float, u: Array) -> float:
-        while float(self.announced) < t and not _same(float(self.announced), t):  # nobody has reacted
+        while float(self.announced) < t and not is_same_time(float(self.announced), t):  # nobody has reacted
             self.u = np.array(u[:1])
             limit = float(self.announced)
             self._change_outputs(limit)
@@ -223,11 +223,11 @@ class SampledSimulator:
             self._take_samples(self.reached)
         else:
             self._change_outputs(self.reached)
-            self.armed = _not_after(self.next, self.reached)
+            self.armed = is_not_after(self.next, self.reached)
         return self.armed
 
     def _change_outputs(self, limit: float) -> None:
-        while self.waiting and _not_after(self.waiting[0][0], limit):
+        while self.waiting and is_not_after(self.waiting[0][0], limit):
             _, ports, values = self.waiting[0]
             self.waiting = self.waiting[1:]
             self._show(ports, values)
@@ -240,7 +240,7 @@ class SampledSimulator:
 
     def _take_samples(self, limit: float) -> None:
         self.armed = False
-        while _not_after(self.next, limit):
+        while is_not_after(self.next, limit):
             values = self._compute(float(self.next), self.u, moves=True)
             for delay, ports in self.changes:
                 if not ports:
@@ -281,9 +281,11 @@ def _floats(y: Any) -> list[float]:
     return found
 
 
-def _same(one: float, other: float) -> bool:
+def is_same_time(one: float, other: float) -> bool:
+    """Return whether two times differ by rounding at most."""
     return abs(one - other) <= ROUNDINGS * max(math.ulp(one), math.ulp(other))
 
 
-def _not_after(time: Fraction | float, limit: float) -> bool:
-    return float(time) <= limit or _same(float(time), limit)
+def is_not_after(time: Fraction | float, limit: float) -> bool:
+    """Return whether a time is reached, rounding aside."""
+    return float(time) <= limit or is_same_time(float(time), limit)

@@ -60,7 +60,8 @@ class Table(Recipe):
     @property
     def capabilities(self) -> Capabilities:
         """It announces its jumps, if it has any."""
-        return Capabilities(rollback=True, slopes=True, events=bool(self._jumps()))
+        jumps = bool(self._jumps())
+        return Capabilities(rollback=True, slopes=True, events=jumps, catches_up=jumps)
 
     def _jumps(self) -> list[int]:
         held = [port.discrete or self.interpolation == "hold" for port in self.outputs]
@@ -97,7 +98,7 @@ class Table(Recipe):
         values = values.T if isinstance(columns, Mapping) else values
         ports = parse_ports(names)
         found = {port.name: "boolean" for port, true in zip(ports, truths, strict=False) if true}
-        written = with_feedthrough(_typed_ports(ports, {**found, **(types or {})}), (), {}, "`Table`")
+        written = with_feedthrough(_typed_ports(_typed_ports(ports, found), types), (), {}, "`Table`")
         if times.ndim != 1 or not len(times) or values.shape != (len(times), len(written)):
             what = f"a `Table` has {times.size} times, and values of shape {values.shape}"
             expected = f"one row per time, and a column for each of {len(written)} outputs"
@@ -142,7 +143,7 @@ class Csv:
     outside: Outside
     folder: str
     inputs = ()
-    capabilities = Capabilities(rollback=True, slopes=True, events=True)
+    capabilities = Capabilities(rollback=True, slopes=True, events=True, catches_up=True)
 
     def __init__(
         self,
@@ -169,7 +170,7 @@ class Csv:
         for written, text in columns.items() if isinstance(columns, Mapping) else ((c, c) for c in columns):
             number = self._column(header, text)
             chosen.append((self._port(header[number] if written == text else written), number))
-        ports = _typed_ports(tuple(port for port, _ in chosen), types or {})
+        ports = _typed_ports(tuple(port for port, _ in chosen), types)
         with_feedthrough(ports, (), {}, str(self.file))
         set_fields(self, columns=tuple(zip(ports, (number for _, number in chosen), strict=True)))
 
@@ -261,13 +262,13 @@ class Csv:
     def _value(self, text: str, header: str, line: int, port: Port) -> float:
         if port.type == "boolean" and text.lower() in _TRUTHS:
             return float(_TRUTHS.index(text.lower()))
-        value = self._number(text, header, line)
+        value = self._number(text, header, line, _EXPECTED.get(port.type, ""))
         if not _suits(value, port):
             what = f"`{text}` in column `{header}` is not of the type {port.type}"
             raise self._error(what, line, _EXPECTED[port.type])
         return value
 
-    def _number(self, text: str, header: str, line: int) -> float:
+    def _number(self, text: str, header: str, line: int, expected: str = "") -> float:
         try:
             value = float(text)
         except ValueError:
@@ -275,7 +276,7 @@ class Csv:
         if not math.isfinite(value):
             what = f"`{text}` in column `{header}` is not a finite number"
             hint = _ANOTHER_RATE if text.lower() == "nan" else ""
-            raise self._error(what, line, "a number with a decimal point", hint)
+            raise self._error(what, line, expected or "a number with a decimal point", hint)
         return value
 
 
@@ -302,8 +303,10 @@ def _are_truths(column: Any) -> bool:
     )
 
 
-def _typed_ports(ports: tuple[Port, ...], types: Mapping[str, Any]) -> tuple[Port, ...]:
-    """Return the ports with the types that are said by name."""
+def _typed_ports(ports: tuple[Port, ...], types: Mapping[str, Any] | None) -> tuple[Port, ...]:
+    """Return the ports with the types that are said by name; None: none are."""
+    if types is None:
+        return ports
     expect(isinstance(types, Mapping), "types", types, '{"gear": "integer"}')
     known = [port.name for port in ports]
     faults = [
@@ -403,6 +406,8 @@ class _TableSource(_Source):
         """The rows at whose times a column jumps."""
         self.next = 0
         """Which of them is to come."""
+        self.event_grid = 0.0
+        """Above 0 where the level takes instants: then a jump at the end of a step is left to them."""
         self.end = -math.inf
         """Where the last step ended: there the values are those before a jump, until it is committed."""
 
@@ -412,7 +417,8 @@ class _TableSource(_Source):
 
     def step(self, t: float, h: float, u: Array) -> float:
         self._pass_jumps(t)  # those that nobody has committed
-        self.end = t + h
+        if self.event_grid > 0.0:
+            self.end = t + h
         return t + h
 
     def save(self) -> Any:
@@ -432,7 +438,8 @@ class _TableSource(_Source):
     def commit(self) -> bool:
         """Go over to the values after the jump."""
         self.end = -math.inf
-        self._pass_jumps(self.at)
+        if self.next < len(self.jumps):  # the one that was due, though its time may be a rounding later
+            self._pass_jumps(max(self.at, self.times[self.jumps[self.next]]))
         return False
 
     def _pass_jumps(self, t: float) -> None:
@@ -444,7 +451,7 @@ class _TableSource(_Source):
         if not self.linear or not 0 <= row < self.last:
             return self.rows[max(row, 0)]
         before, after = self.times[row], self.times[row + 1]
-        weight = (t - before) / (after - before) if after > before else 0.0
+        weight = max(t - before, 0.0) / (after - before) if after > before else 0.0
         between = [a + (b - a) * weight for a, b in zip(self.rows[row], self.rows[row + 1], strict=True)]
         return between if self.held is None else self._hold(between, self.rows[row])
 
@@ -468,6 +475,8 @@ class _TableSource(_Source):
             hint = 'a longer table, or outside="hold"'
             raise SimulatorError(f"the table has no value at t = {t:.9g} s", "", expected, hint)
         row = bisect_right(self.times, t) - 1
+        if self.event_grid > 0.0 and self.next > 0:  # a jump that is over, though a rounding later than t
+            row = max(row, self.jumps[self.next - 1])
         waits = t <= self.end and self.next < len(self.jumps)
         return min(row, self.jumps[self.next] - 1) if waits else row
 
@@ -476,8 +485,9 @@ def _jump_rows(times: list[float], values: Array, constant: Sequence[bool]) -> l
     """Return the rows at whose times a column jumps: times that repeat, and held columns that change."""
     if len(times) < 2:
         return []
-    again = np.diff(times) == 0.0
+    instants = np.array(times)
+    again = instants[1:] == instants[:-1]
     held = np.array(constant, dtype=bool)
-    changed = np.diff(values, axis=0) != 0.0
+    changed = values[1:] != values[:-1]
     jumping = again & changed.any(axis=1) | (changed & held).any(axis=1)
     return [int(row) + 1 for row in np.flatnonzero(jumping)]

@@ -263,6 +263,23 @@ def _check_spaced_events(bench: LawBench) -> Iterator[str]:
         attempt("a step after space_events(h)", simulator.step, t, bench.h, bench.u.copy())
 
 
+def _check_event_grid(bench: LawBench) -> Iterator[str]:
+    with bench.simulator() as plain:
+        if not provides(plain, protocols.InstantSettingSimulator):
+            return
+        seen = bench.steps(plain, bench.t, 1)
+    with bench.simulator() as simulator:
+        attempt("event_grid", setattr, simulator, "event_grid", bench.h * 2.0**-30)
+        attempt("start(t) after event_grid", simulator.start, bench.t)
+        due = attempt("due()", simulator.due)
+        reached = simulator.step(bench.t, bench.h, bench.u.copy())
+        if (due is not None and due <= bench.t + bench.h) or reached < bench.t + bench.h:
+            return  # something happens in this step, and it is left to the instants
+        simulator.start(bench.t)
+        if not arrays_equal(seen, bench.steps(simulator, bench.t, 1)):
+            yield "event_grid changes a step in which nothing happens"
+
+
 def _check_notes(bench: LawBench) -> Iterator[str]:
     with bench.simulator() as simulator:
         if provides(simulator, protocols.NotingSimulator):
@@ -444,6 +461,7 @@ LAWS: dict[str, Law] = {
     "events are announced, and are over once they are committed": _check_events,
     "stop_time, instance_name and early are set before the start, and change no step": _check_settings,
     "space_events() acts on later events only": _check_spaced_events,
+    "event_grid changes no step in which nothing happens": _check_event_grid,
     "notes() returns sentences": _check_notes,
     "ended is False after start()": _check_end_request,
     "micro(t, y) is called after every micro step, if declared": _check_micro_steps,
@@ -467,6 +485,7 @@ CAPABILITY_LAWS: dict[type, Law] = {
     protocols.EventSimulator: _check_events,
     protocols.NamedSimulator: _check_settings,
     protocols.SpacedEventSimulator: _check_spaced_events,
+    protocols.InstantSettingSimulator: _check_event_grid,
     protocols.NotingSimulator: _check_notes,
     protocols.EndingSimulator: _check_end_request,
     protocols.MicroStepSimulator: _check_micro_steps,

@@ -15,6 +15,7 @@ n_q = { output = 0, initial = "exact", from = [] }
 n_r = { output = 0, initial = "exact", from = [] }
 both = { output = 0, initial = "exact", from = [] }
 every = { parameter = 0.25, unit = "s" }
+slower = { parameter = 1.0 }
 */
 #include "table.h"
 
@@ -35,7 +36,7 @@ bool event(Model *m) {
 
 Interval interval(Model *m, unsigned clock) {
     if (clock != REF_r)
-        return (Interval){m->every * 1024, 1024};
+        return (Interval){m->every * (m->n_p >= 4 ? m->slower : 1) * 1024, 1024}; /* slower from the fourth tick on */
     const Interval told[] = {{1, 2}, {0, 1}, {1, 4}, {0, 0}};
     return told[m->n_r < 3 ? m->n_r : 3];
 }

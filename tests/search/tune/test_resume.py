@@ -195,3 +195,21 @@ def test_what_is_no_journal_is_refused(tmp_path):
         file.write_text(text)
         with pytest.raises(FileError, match="cannot be read"):
             Journal(file, "this")
+
+
+def test_a_journal_in_which_a_byte_changed_is_refused(tmp_path):
+    """Each byte in turn, by one bit: what is read is what was written, or it is refused."""
+    file, points = tmp_path / "judged.jsonl", [(0, 1), (2, 3)]
+    with Journal(file, "this", lambda: {"one": 1e-6}) as journal:
+        journal.add(points, [(0.25, 1.5), (0.125, float("inf"))])
+    known, raw, refused = dict(journal.known), file.read_bytes(), 0
+    last = raw[:-1].rfind(b"\n") + 1
+    for place in range(len(raw) - 1):  # the last line break apart: a line without it was cut off
+        for bit in (1, 4, 128):
+            file.write_bytes(raw[:place] + bytes([raw[place] ^ bit]) + raw[place + 1 :])
+            try:
+                with Journal(file, "this") as read:
+                    assert (read.known, read.facts) == (known, {"one": 1e-6}), (place, bit)
+            except FileError:
+                refused += 1
+    assert refused > 2 * last

@@ -21,6 +21,7 @@ from hocket.engine.algebraic_loops import no_convergence, no_solution
 from hocket.engine.initialise import ended_simulator
 from hocket.engine.ledger import RunningAccount, stored_energies
 from hocket.engine.message_counter import hand_over, message_counts
+from hocket.engine.native.condensed import add_condensed, can_condense, keeps_step
 from hocket.engine.native.matrices import Matrices, add_projected, has_native_twin, linear_part, step_ticks
 from hocket.engine.native.program import (
     ACCELERATORS,
@@ -37,7 +38,7 @@ from hocket.engine.reference.instants import (
 )
 from hocket.engine.reference.iteration import SweepCounts, no_agreement
 from hocket.engine.reference.level import Level
-from hocket.engine.reference.rollback import never_whole
+from hocket.engine.reference.rollback import never_whole, rest_of_lone_step
 from hocket.engine.reference.step_control import StepCounts, tolerance_not_met
 from hocket.engine.selection import RecordedTable, attach_micro_rows
 from hocket.engine.simulator_calls import EarlyError, not_finite, simulator_error
@@ -46,7 +47,7 @@ from hocket.errors import HocketError, InternalError
 from hocket.model.event_pace import Pace
 from hocket.model.extrapolators import BalanceCorrection, Hermite, Hold, Latch, Nepce, Polynomial
 from hocket.model.protocols import Array, PreferredStepSimulator, native_twin, provides
-from hocket.plan import Adapt, Instruction, Read, Repeat, Save, Solve, walk
+from hocket.plan import Adapt, Instruction, Read, Repeat, Save, Solve, Try, walk
 from hocket.plan.messages import Load
 from hocket.simulators.power_balance import energy_error
 from hocket.simulators.state_space import StateSpaceSimulator
@@ -79,7 +80,7 @@ def native_obstacle(level: Level, ticks: int = 0) -> str:
     if choosy and level.adaptive:
         return f"`{level.name(choosy[0])}` prefers steps of its own, and is asked through Python only"
     away = [child for child, each in enumerate(level.children) if _is_isolated(each)]
-    if away and any(_saves(each) for _, each in walk(level.plan.step)):
+    if away and any(_saves(level, each) for _, each in walk(level.plan.step)):
         return f"`{level.name(away[0])}` is isolated, and rolls back through Python only"
     if max(level.length, ticks, *map(abs, level.clock.integer_ratio)) > TICKS:
         return "its clock needs more digits than the native one has"
@@ -94,8 +95,11 @@ def _single_reads(level: Level) -> Iterator[Read]:
             yield each
 
 
-def _saves(instruction: Instruction) -> bool:
+def _saves(level: Level, instruction: Instruction) -> bool:
     """Return whether an instruction keeps a state that may be restored."""
+    if isinstance(instruction, Try):
+        alone = not level.adaptive and rest_of_lone_step(level, instruction.body) is not None
+        return instruction.found and not alone
     return isinstance(instruction, Save) or (isinstance(instruction, Adapt) and instruction.control.rejects)
 
 
@@ -114,6 +118,8 @@ class NativeEngine:
     def __init__(self, root: Level, recorded: list[RecordedTable], threads: int | None = None):
         self.root = root
         self.levels: list[Level] = []
+        self.condensed: set[int] = set()
+        """The numbers of levels that have no program: there is nothing to report of them."""
         self.matrices = Matrices()
         self.recorded = recorded
         self.ended_by = ""
@@ -158,7 +164,11 @@ class NativeEngine:
         self.engine.add_last_rows()
 
     def _reports(self) -> Iterator[tuple[Level, _native.LevelReport]]:
-        return ((level, self.engine.report(number)) for number, level in enumerate(self.levels))
+        return (
+            (level, self.engine.report(number))
+            for number, level in enumerate(self.levels)
+            if number not in self.condensed
+        )
 
     def sweeps(self) -> dict[str, SweepCounts]:
         """Return how often the steps of each level were made again."""
@@ -197,7 +207,7 @@ class NativeEngine:
         """Return the stored energy of every simulator that tells it."""
         found: dict[str, float] = {}
         for number, level in enumerate(self.levels):
-            for child, simulator in enumerate(level.children):
+            for child, simulator in enumerate(level.children if number not in self.condensed else ()):
                 linear = linear_part(simulator, level.memory.degrees[child])
                 if linear is not None and linear.model.stored_energy is not None:
                     z = np.array(self.engine.state(number, child))
@@ -226,9 +236,9 @@ class NativeEngine:
     def rows(self, index: int) -> Array:
         """Return the final rows that wait for a recorded table, and forget them."""
         first = self.recorded[index].rows
-        waiting = first.taken() if first.count else None
+        waiting = first.take() if first.count else None
         if index not in self.native_rows:
-            return first.taken() if waiting is None else waiting
+            return first.take() if waiting is None else waiting
         block = self.native_rows[index].take()
         return block if waiting is None else np.concatenate([waiting, block])
 
@@ -238,7 +248,13 @@ class NativeEngine:
         tick, start, denominator = level.clock.integer_ratio
         built = _native.Level(
             number=len(self.levels),
-            clock=_native.Clock(tick=tick, start=start, denominator=denominator, quantum=level.clock.quantum),
+            clock=_native.Clock(
+                tick=tick,
+                start=start,
+                denominator=denominator,
+                quantum=level.clock.quantum,
+                coarse=level.clock.coarse,
+            ),
             length=level.length,
             degree=level.degree,
             inputs=len(level.starts),
@@ -268,6 +284,11 @@ class NativeEngine:
             elif has_native_twin(simulator, degree):
                 balance = self.matrices.balanced_model(simulator, level, degree, lengths[child])
                 add_projected(built, simulator, balance)
+            elif isinstance(simulator, Level) and can_condense(simulator, self.recorded):
+                self.condensed.add(len(self.levels))
+                number, own = len(self.levels), step_ticks(simulator)[0]
+                add_condensed(built, simulator, number, self.matrices, own)
+                self.levels.append(simulator)
             elif isinstance(simulator, Level):
                 inner = self._build_level(simulator)
                 built.add_level(level=inner, rows=rows, inputs=inputs, outputs=outputs)
@@ -304,12 +325,13 @@ class NativeEngine:
         first_output = wiring.first_outputs
         # outputs that are read one by one need not be of one age: each keeps its own
         single = {level.number[each.sim] for each in _single_reads(level)}
+        even = keeps_step(level)
         sampled = {(child, port) for child in single for port in range(len(memory.rings[child]))}
         for child, drives in enumerate(wiring.drives):
             for index, drive in enumerate(drives):
                 if drive is None:
                     continue
-                kind, samples, alpha = _extrapolator_code(drive)
+                kind, samples, alpha = _extrapolator_code(drive, even)
                 if drive.child != OWN and (level.adaptive or kind is not InputKind.hold):
                     sampled.add((drive.child, drive.port))
                 kept = memory.filters.get((child, index)) if kind is InputKind.nepce else None
@@ -330,6 +352,8 @@ class NativeEngine:
                 )
         for text in wiring.texts:
             built.add_text(child=text.child, output=text.port, target=text.target, input=text.target_port)
+        inputs, outputs = wiring.text_places
+        built.add_text_ports(inputs=inputs, outputs=outputs)
         for drive in wiring.outputs:
             source = first_output[drive.child] + drive.port
             built.add_output(source=source, gain=drive.gain, offset=drive.offset)
@@ -448,7 +472,7 @@ def _event_signal(level: Level, child: int, port: int, is_input: bool) -> int:
 
 
 def _hand_over_instants(level: Level, built: _native.Level) -> None:
-    """Tell compiled code what happens at instants: who takes part, and what drives whom."""
+    """Tell compiled code what happens at instants: which children take part, and which drive which."""
     state, wiring = level.instants, level.wiring
     first = wiring.first_outputs
 
@@ -496,12 +520,15 @@ def _account(side: RunningAccount, first_output: list[int], since: int) -> _nati
     )
 
 
-def _extrapolator_code(drive: Drive) -> tuple[InputKind, int, float]:
-    """Return how the native engine knows an extrapolator: kind, samples, alpha."""
+def _extrapolator_code(drive: Drive, even: bool) -> tuple[InputKind, int, float]:
+    """Return how the native engine knows an extrapolator: kind, samples, alpha.
+
+    `even`: nothing is fed that is ahead, so that a latched input is a held one.
+    """
     chosen = drive.extrapolation
     if drive.child == OWN:
         return (InputKind.passed if chosen is None else InputKind.passed_hold), 1, 0.0
-    if chosen is None or chosen == Polynomial(0):
+    if chosen is None or chosen == Polynomial(0) or (even and isinstance(chosen, Latch)):
         return InputKind.hold, 1, 0.0
     alpha = chosen.alpha if isinstance(chosen, (Nepce, BalanceCorrection)) else 0.0
     return EXTRAPOLATORS[type(chosen)], chosen.samples, alpha

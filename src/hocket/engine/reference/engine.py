@@ -109,4 +109,4 @@ class InterpreterEngine:
 
     def rows(self, index: int) -> Array:
         """Return the final rows that wait for a recorded table, and forget them."""
-        return self.recorded[index].rows.taken()
+        return self.recorded[index].rows.take()

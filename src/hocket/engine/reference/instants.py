@@ -85,10 +85,15 @@ class InstantState:
         self.reacted.add(child)
 
 
+class InstantLevel:
+    """What makes a level known as one here: the base of `hocket.engine.reference.level.Level`."""
+
+    instants: InstantState
+
+
 def instants_of(simulator: Any) -> InstantState | None:
     """Return what a level knows of its instants; None: it is not a level."""
-    state = vars(simulator).get("instants") if hasattr(simulator, "__dict__") else None
-    return state if isinstance(state, InstantState) else None
+    return simulator.instants if isinstance(simulator, InstantLevel) else None
 
 
 def is_level(simulator: Any) -> TypeGuard[LiveLevel]:
@@ -130,7 +135,7 @@ def end_before(level: LiveLevel, start: int, end: int) -> int:
 def run_instant(level: LiveLevel, instruction: Instant) -> None:
     """Take the instants of the time reached, if something is due; the level around takes those at its end."""
     state = level.instants
-    if (state.asked is None or level.reached < state.asked) and not level.reads_linear:
+    if state.asked is None or level.reached < state.asked:
         take_instants(level, instruction)
 
 

@@ -147,7 +147,7 @@ def no_agreement(
     residuals: Sequence[float] = (),
     led: Accelerator | None = None,
 ) -> ConvergenceError:
-    """Return the error for an iteration that does not settle."""
+    """Return the error for an iteration that does not converge."""
     listed = list_names((unknowns.name(place) for place in unknowns.places if place[2] == VALUE), 4)
     where = f"`{level.path}`, " if level.path else ""
     t = level.clock.time(level.now)
@@ -158,11 +158,12 @@ def no_agreement(
         )
     shown = ", ".join(f"{each:.2g}" for each in residuals[-6:])
     grows = not residuals[-1] < max(GROWING, 0.5 * residuals[0])
+    outcome = "does not contract" if grows else "did not converge"
     return ConvergenceError(
-        f"the iteration of {listed} {'grows' if grows else 'did not settle'} in {len(residuals) + 1} sweeps",
+        f"the iteration of {listed} {outcome} in {len(residuals) + 1} iterations",
         where=f"{where}step from t = {t!r} s; the last residuals: {shown}",
         expected=f"a residual of {until:g}",
-        hint=_acceleration_advice(led) + ("a shorter step" if grows else "more sweeps"),
+        hint=_acceleration_advice(led) + ("a shorter step" if grows else "more iterations"),
     )
 
 

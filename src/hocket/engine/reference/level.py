@@ -21,6 +21,7 @@ from hocket.engine.ledger import Ledger
 from hocket.engine.memory import ExchangeMemory
 from hocket.engine.reference.acceleration import make_accelerator
 from hocket.engine.reference.instants import (
+    InstantLevel,
     InstantState,
     commit_children,
     is_level,
@@ -89,7 +90,7 @@ from hocket.plan.messages import Load, Post
 EPSILON = 2.0**-52
 
 
-class Level:
+class Level(InstantLevel):
     """One co-simulation, live. It is a simulator; its clock counts the ticks of the whole tree.
 
     `length` is its step in ticks, `degree` that of the polynomials it is given, `inputs` the ones in use and
@@ -296,6 +297,17 @@ class Level:
             except Exception as error:
                 raise simulator_error(self.name(child), "step", t, error) from error
 
+    def text(self, port: int) -> bytes:
+        """Return a text of one inside."""
+        child, number = self.wiring.text_places[1][port]
+        value: bytes = self.children[child].text(number)  # type: ignore[attr-defined]
+        return value
+
+    def set_text(self, port: int, value: bytes) -> None:
+        """Set a text of one inside."""
+        child, number = self.wiring.text_places[0][port]
+        self.children[child].set_text(number, value)  # type: ignore[attr-defined]
+
     def step_child(self, child: int, ticks: int) -> None:
         """Advance a child under its polynomials."""
         simulator, tick, u = self.children[child], self.ticks[child], self.memory.u[child]
@@ -317,9 +329,11 @@ class Level:
         slack = 0.0 if observes else 1e-9 * h
         if abs(reached - end) <= slack + 4.0 * EPSILON * abs(end):
             return
-        # between two places for events there is none: it stands at the second one
+        # between two places for events there is none: it stands at the second one, or where its part of a
+        # step ends that cannot be shorter
         close = self.instants.places and not observes and child in self.instants.taking
-        if not close or not reached < end or self.clock.event_tick(Fraction(reached)) != tick + ticks:
+        place = self.clock.event_tick(Fraction(reached)) if close and reached < end else -1
+        if place != tick + ticks and (place < tick + ticks or ticks > self.clock.quantum):
             raise EarlyError(self.name(child), reached, t, h, end)
 
     def read(self, child: int, ports: tuple[str, ...] = ()) -> None:
@@ -377,7 +391,7 @@ class Level:
         """Count the jumps of the outputs of a child, from the samples it had before."""
         outputs = self.wiring.models[child].outputs
         for number, (sample, ring) in enumerate(zip(before, self.memory.rings[child], strict=True)):
-            if not outputs[number].event and sample[1] != ring[-1][1]:
+            if not outputs[number].event and np.any(sample[1] != ring[-1][1]):  # of rows: in any column
                 self.instants.jumps[child][number] += 1
                 self.memory.forget_signal(child, number)
 

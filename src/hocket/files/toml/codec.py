@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal, get_args
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from hocket.errors import ScenarioError
 from hocket.files.toml.forms import (
@@ -53,12 +54,14 @@ from hocket.model.bonds import Bond
 from hocket.model.code_loading import is_code_refused
 from hocket.model.composite import AT_MOST, Composite, OnZeno, Orchestrator, StartMode
 from hocket.model.constraints import Constraint
-from hocket.model.crossings import Crossing
 from hocket.model.experiment import Experiment, Tuning
 from hocket.model.hosts import Hosts
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, CheckableModel, Extrapolator, Model, Simulator, provides
 from hocket.model.scenario import Connection, Insertion, Scenario
+
+if TYPE_CHECKING:
+    from hocket.model.crossings import Crossing
 
 
 class _UnreadModel:
@@ -420,11 +423,14 @@ def _build_experiment(
     name: str = "",
     run: Mapping[str, Any] | None = None,
     tune: Tuning = Tuning(),  # noqa: B008 - it is frozen
+    uncertain: Mapping[str, Any] = MappingProxyType({}),
+    valid: Mapping[str, Any] = MappingProxyType({}),
     original: str = "",
     **level: Any,
 ) -> Experiment:
     """A co-simulation, to be run by hocket run."""
-    return Experiment(_build_level(**level), name=name, tune=tune, original=original, **(run or {}))
+    kept: dict[str, Any] = {"name": name, "tune": tune, "uncertain": uncertain, "valid": valid}
+    return Experiment(_build_level(**level), original=original, **kept, **(run or {}))
 
 
 def _composite_getter(entry: Field) -> Callable[[Experiment], Any]:
@@ -458,6 +464,18 @@ FILE: TableKind = TableKind(
             _named_tables("CHOICES"),
             "what hocket tune may choose, by name, and what counts",
             default=Tuning(),
+        ),
+        Field(
+            "uncertain",
+            _named_tables("UNCERTAIN"),
+            'what hocket study varies, by path: "spring.k" = "normal(20, 2)"',
+            default={},
+        ),
+        Field(
+            "valid",
+            _named_tables("VALID"),
+            'where recorded ports may be believed, by path: "pipe.p" = "0 < p < 10 bar"',
+            default={},
         ),
         Field("original", TEXT, "of a compiled scenario: the text it was made from", default=""),
     ),

@@ -106,7 +106,7 @@ def wrap_model(
     """Return a model in the wrappers that its keys ask for."""
     if probed and feedthrough is None:
         raise ScenarioError(
-            "`probed` is said of nothing", "probed", "`feedthrough`, which was found by trying"
+            "`probed` stands without `feedthrough`", "probed", "`feedthrough`, which was found by trying"
         )
     if feedthrough is not None:
         from hocket.simulators.wrappers.feedthrough_probe import Reacting

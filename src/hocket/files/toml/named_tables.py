@@ -6,10 +6,10 @@ Out: what it describes, by name, and back; everything is kept with its place
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_args
 
-from hocket.errors import suggest_nearest
+from hocket.errors import ScenarioError, suggest_nearest
 from hocket.files.toml.forms import (
     DURATION,
     NUMBER,
@@ -27,9 +27,11 @@ from hocket.files.toml.table_kinds import Field, NamedTablesForm, Section, table
 from hocket.model.bonds import Balance, Bond, named_bonds
 from hocket.model.constraints import Constraint, named_constraints
 from hocket.model.crossings import Crossing, Direction, named_crossings
+from hocket.model.distributions import Distribution
 from hocket.model.experiment import Tuning
 from hocket.model.hosts import RESERVED, Hosts, Link
 from hocket.model.scenario import Insertion
+from hocket.model.validity import ValidRange
 
 BOND = table_kind(
     "a bond",
@@ -236,3 +238,38 @@ def _join_values(value: Any, place: FilePlace) -> Any:
 
 
 CHOICES = TuneForm()
+
+
+class PathTextsForm:
+    """What is written as a text, by path; `spring.k` without quotes is a table in a table and a path."""
+
+    def __init__(self, parse: Callable[[Any], Any], expected: str):
+        self.parse, self.expected = parse, expected
+
+    def read(self, value: Any, place: FilePlace) -> Any:
+        if not isinstance(value, dict):
+            return place.report_unexpected(value, self.expected)
+        found = dict(self._parse_all(value, place))
+        return WRONG if WRONG in found.values() else found
+
+    def _parse_all(
+        self, table: Mapping[str, Any], place: FilePlace, before: str = ""
+    ) -> Iterator[tuple[str, Any]]:
+        for key, value in table.items():
+            if isinstance(value, dict):
+                yield from self._parse_all(value, place / key, f"{before}{key}.")
+                continue
+            try:
+                yield f"{before}{key}", self.parse(value)
+            except ScenarioError as error:
+                yield f"{before}{key}", (place / key).report_unexpected(value, error.faults[0].expected)
+
+    def write(self, value: Mapping[str, Any], place: FilePlace) -> Any:  # noqa: ARG002
+        return Section({path: str(each) for path, each in value.items()}) or None
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "object", "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "object"}]}}
+
+
+UNCERTAIN = PathTextsForm(Distribution.parse, 'a table of distributions: "spring.k" = "normal(20, 2)"')
+VALID = PathTextsForm(ValidRange.parse, 'a table of ranges: "pipe.p" = "0 < p < 10 bar"')

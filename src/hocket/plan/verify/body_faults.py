@@ -13,8 +13,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from hocket import plan
-from hocket.model.composite import as_level
-from hocket.model.protocols import Model
+from hocket.model.composite import accepts_any_step
 from hocket.plan.instructions import Place, Spot, describe_instruction, named_simulators
 from hocket.plan.verify.level_facts import LevelFacts
 
@@ -106,14 +105,6 @@ def try_faults(facts: LevelFacts, spot: Spot, found: bool = True) -> Iterator[Fi
         if unable:
             more = f" and {len(unable) - 1} more" if len(unable) > 1 else ""
             yield Finding(kind, spot, unable[0], more={"more": more})
-
-
-def accepts_any_step(model: Model) -> bool:
-    """Return whether a simulator accepts steps of any length, or waits through them as a sampled one does."""
-    level = as_level(model)
-    if level is None:
-        return model.capabilities.variable_step
-    return level.sampled or all(map(accepts_any_step, level.scenario.models.values()))
 
 
 def repeat_faults(outer: plan.Repeat, place: Place, saved: set[str]) -> Iterator[Finding]:

@@ -122,13 +122,23 @@ class LevelFacts:
 
     @cached_property
     def reactions(self) -> dict[int, list[Reaction]]:
-        """Per child that has any: the outputs that react between steps."""
+        """Per child that has any: the outputs that react between steps; events are absent there."""
         found: dict[int, list[Reaction]] = {}
-        for node, drives in self.graph.drives.items():
+        for node, every in self.graph.drives.items():
+            drives = [drive for drive in every if not self._is_event(drive)]
+            if self.model(node[0]).outputs[node[1]].event or (every and not drives):
+                continue
             taken = any(self._is_sampled(node[0], drive) for drive in drives)
-            sources, outside = tuple(self.graph.sources[node]), bool(self.graph.outside[node])
+            sources = tuple((drive.child, drive.port) for drive in drives if drive.child >= 0)
+            outside = any(drive.child == OWN for drive in drives)
             found.setdefault(node[0], []).append(Reaction(node[1], sources, outside, taken))
         return found
+
+    def _is_event(self, drive: Drive) -> bool:
+        """Return whether what drives an input is present at instants only."""
+        if drive.child == OWN:
+            return self.scenario.inputs[drive.port].event
+        return drive.child >= 0 and self.model(drive.child).outputs[drive.port].event
 
     def _is_sampled(self, child: int, drive: Drive) -> bool:
         """Return whether an input does not follow its source within a step."""

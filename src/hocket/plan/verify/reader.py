@@ -12,7 +12,7 @@ from typing import Never
 
 from hocket import plan
 from hocket.coupling.feedthrough import Node
-from hocket.model.composite import as_level
+from hocket.model.composite import accepts_any_step, as_level
 from hocket.model.ports import Port
 from hocket.plan.instructions import WHOLE, Place, Spot, join_names, named_simulators, with_places
 from hocket.plan.verify.body_faults import (
@@ -202,11 +202,11 @@ class PlanReader:
         elif isinstance(instruction, plan.Step):
             self.step(child, instruction.fraction)
         elif isinstance(instruction, plan.Feed):
-            self.feed(child, self._chosen(child, instruction.ports, self.facts.model(child).inputs))
+            self.feed(child, self._port_numbers(child, instruction.ports, self.facts.model(child).inputs))
         else:
-            self.read(child, self._chosen(child, instruction.ports, self.facts.model(child).outputs))
+            self.read(child, self._port_numbers(child, instruction.ports, self.facts.model(child).outputs))
 
-    def _chosen(self, child: int, ports: tuple[str, ...], every: Sequence[Port]) -> set[int] | None:
+    def _port_numbers(self, child: int, ports: tuple[str, ...], every: Sequence[Port]) -> set[int] | None:
         """Return the numbers of the ports that an instruction names; None: all. Unknown ones are faults."""
         if not ports:
             return None
@@ -556,7 +556,7 @@ class PlanReader:
             if not self.facts.can_step_multiples(child, control.quantum):
                 if as_level(model) is None:
                     self.fault("fixed step", sim, time=control.quantum)
-                elif not instants:  # where there are instants, levels step to any tick
+                elif not (instants and accepts_any_step(model)):  # then levels step to any tick
                     self.fault("quantum", sim, time=control.quantum, fits=self.facts.quantum_advice(child))
         if len(place) > 1:
             self.fault("try inside")

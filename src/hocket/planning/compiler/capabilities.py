@@ -17,7 +17,14 @@ from hocket.coupling.level_ports import with_level_ports
 from hocket.coupling.wiring import Wiring, wire_unchecked
 from hocket.errors import ScenarioError, suggest_nearest
 from hocket.model.clock import format_duration
-from hocket.model.composite import CapabilityRequest, DemandingOrchestrator, as_level, levels, traits_of
+from hocket.model.composite import (
+    CapabilityRequest,
+    DemandingOrchestrator,
+    accepts_any_step,
+    as_level,
+    levels,
+    traits_of,
+)
 from hocket.model.equations import Equation
 from hocket.model.protocols import (
     Extrapolator,
@@ -242,13 +249,19 @@ def needs(level: Composite, passes: Iterable[str] = ()) -> list[Need]:
             raise ScenarioError(f"there is no pass `{name}`", "passes", "", suggest_nearest(name, PASSES))
     prepared = level.with_scenario(with_level_ports(level.scenario))
     every = [(prefix, each) for prefix, each in levels(prepared)]
-    own = [need for prefix, each in every for need in _level_needs(each, prefix)]
+    ends_at_events = any(
+        model.capabilities.events or model.capabilities.stops_early for _, model in leaves(prepared)
+    )
+    own = [need for prefix, each in every for need in _level_needs(each, prefix, ends_at_events)]
     made = [need for prefix, each in every for need in _pass_needs(each, prefix, named)]
     return [*own, *_start_needs(prepared), *made]
 
 
-def _level_needs(level: Composite, prefix: str) -> Iterator[Need]:
-    """Yield what the algorithm of a level, what it exchanges, its events and its bonds need."""
+def _level_needs(level: Composite, prefix: str, ends_at_events: bool) -> Iterator[Need]:
+    """Yield what the algorithm of a level, what it exchanges, its events and its bonds need.
+
+    `ends_at_events`: something happens in the tree, so levels inside step to any time if all in them can.
+    """
     scenario, algorithm = level.scenario, name_of(level.orchestrator)
     wiring = wire_unchecked(scenario, level.extrapolation)
     asks: list[tuple[str, CapabilityRequest]] = []
@@ -261,7 +274,7 @@ def _level_needs(level: Composite, prefix: str) -> Iterator[Need]:
         need = Need(by, prefix[:-1], ask.capability, ask.why, ask.loses, part=ask.part)
         sims = [sim for sim in ask.sims if sim in scenario.models]
         if ask.capability == "variable step":
-            yield _answer_step_need(need, level, sims, ask.divides)
+            yield _answer_step_need(need, level, sims, ask.divides, ends_at_events)
         else:
             yield _answer_need(need, level, prefix, [f"{prefix}{sim}" for sim in sims])
     for name, bond in scenario.bonds.items():
@@ -307,7 +320,7 @@ def _event_asks(scenario: Scenario) -> Iterator[CapabilityRequest]:
     early = [name for name, model in scenario.models.items() if model.capabilities.stops_early]
     for capability in ("rollback", "variable step") if early else ():
         why = f"`{early[0]}` may stop inside a step, and the others roll back to meet it there"
-        loses = f"`{early[0]}` goes on alone from there, where it can"
+        loses = f"the events of `{early[0]}` act on the others at the end of the macro step"
         yield CapabilityRequest(capability, tuple(scenario.models), why, loses)
 
 
@@ -392,7 +405,9 @@ def _is_emulated(model: Model, capability: str) -> bool:
     return any(layer.emulates == capability for layer in emulation_layers(model))
 
 
-def _answer_step_need(need: Need, level: Composite, sims: Sequence[str], divides: bool) -> Need:
+def _answer_step_need(
+    need: Need, level: Composite, sims: Sequence[str], divides: bool, ends_at_events: bool
+) -> Need:
     """Return the need of steps other than the level's; a level inside can where its own step fits."""
     unmet, emulated, inside = [], [], f"{need.level}." if need.level else ""
     for sim in sims:
@@ -403,7 +418,7 @@ def _answer_step_need(need: Need, level: Composite, sims: Sequence[str], divides
             if own is None
             else _step_fits(model, level.step * need.part / own, divides)
         )
-        if not fits:
+        if not fits and not (ends_at_events and divides and accepts_any_step(model)):
             unmet.append(f"{inside}{sim}")
         elif _is_emulated(model, "variable step"):
             emulated.append(f"{inside}{sim}")

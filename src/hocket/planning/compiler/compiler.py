@@ -1,7 +1,7 @@
 """The compiler: passes in their order, each with its conditions before and after, and the story of it.
 
 In:  a level, and the passes that are asked for
-Out: Compiled: a trivial level, and what was inserted by whom and why; or the condition that is not met
+Out: Compiled: a trivial level, and what each pass inserted and why; or the condition that is not met
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ class Distribution:
     """Hosts exchange values every step of the level, and go on with `small_step` inside (left out: a tenth).
 
     `extrapolation` carries the values of the others through the step. `iterate` makes the step again: a whole
-    number of sweeps, or a tolerance; then every simulator must be able to roll back.
+    number of iterations, or a tolerance; then every simulator must be able to roll back.
     """
 
     small_step: Duration | None = None
@@ -219,7 +219,9 @@ class Distribution:
     def __post_init__(self) -> None:
         small, iterate = self.small_step, self.iterate
         if iterate is not None and (isinstance(iterate, bool) or not iterate > 0):
-            raise ScenarioError(f"`iterate` is {iterate!r}", "iterate", "a number of sweeps, or a tolerance")
+            raise ScenarioError(
+                f"`iterate` is {iterate!r}", "iterate", "a number of iterations, or a tolerance"
+            )
         set_fields(self, small_step=None if small is None else positive_duration(small, "small_step"))
         if isinstance(self.extrapolation, str):
             set_fields(self, extrapolation=registry.look_up("extrapolators", self.extrapolation))

@@ -253,7 +253,7 @@ def _coupler_connections(scenario: Scenario, coupler: Coupler, name: str) -> lis
 
 def _connection_reason(connection: Connection, name: str) -> str:
     if connection.target.startswith(f"{name}.{GIVEN}"):
-        return f"hands `{name}` back what it determined in the sweep before"
+        return f"hands `{name}` back what it determined in the iteration before"
     if connection.target.startswith(f"{name}."):
         return f"`{connection.source}` stands in an equation of `{name}`, or is a rate of what does"
     return f"`{name}` determines this input"

@@ -77,7 +77,7 @@ class Candidate:
     rho: float
     """The spectral radius of one period, which is the outer step unless something inside has a longer one."""
     growth: float
-    """Per second, of what lasts longest."""
+    """Growth rate of the least-damped mode, in 1/s."""
     stable: bool
     work: Work
     times: float

@@ -130,7 +130,7 @@ def iterative_variants(composite: Composite) -> Iterator[AlgorithmVariant]:
     can_roll_back = all(model.capabilities.rollback for model in composite.scenario.models.values())
     if can_roll_back and not traits_of(composite.orchestrator).iterates:
         smooth = Polynomial(1) if isinstance(composite.extrapolation, Hold) else None
-        words = 'two sweeps, extrapolation "linear"' if smooth else "two sweeps"
+        words = 'two iterations, extrapolation "linear"' if smooth else "two iterations"
         yield AlgorithmVariant(words, extrapolation=smooth, sweeps=2)
 
 

@@ -361,7 +361,7 @@ def _tolerance(found: Nesting) -> list[str]:
 
 
 def _strongest(found: Nesting) -> str:
-    """Return which connections matter most, between whom."""
+    """Return which connections matter most, and which simulators they connect."""
     pairs: dict[frozenset[str], float] = {}
     for each in found.strengths.connections:
         key = frozenset(each.ends)

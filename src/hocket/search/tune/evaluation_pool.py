@@ -23,6 +23,7 @@ from typing import Any, TextIO, TypeAlias
 
 from hocket.errors import FileError, ScenarioError
 from hocket.files import toml
+from hocket.files.run_facts import CHECKSUM, checksum
 from hocket.model.code_loading import is_code_refused, no_code
 from hocket.search.tune.point_judge import Numbers, PointJudge
 from hocket.search.tune.space import Point
@@ -117,6 +118,19 @@ def search_identity(judging: PointJudge) -> str:
     )
 
 
+def _sealed_line(facts: dict[str, Any]) -> str:
+    """Return a line of a journal: facts that end with their checksum."""
+    return json.dumps({**facts, CHECKSUM: checksum(json.dumps(facts))}) + "\n"
+
+
+def _check_seal(facts: dict[str, Any], path: Path, line: int) -> None:
+    """Take the checksum off the facts of a line; refuse facts that are not as they were written."""
+    told = facts.pop(CHECKSUM)
+    if told != checksum(json.dumps(facts)):
+        what = f"`{path.name}` is damaged: line {line} was changed since hocket wrote it"
+        raise FileError(what, f"{path}, line {line}", "what `hocket tune` wrote", "another folder: --folder")
+
+
 class Journal:
     """Points with their numbers; in a file, a line for each, if there is a file.
 
@@ -135,24 +149,29 @@ class Journal:
             self._read(path, mark)
         else:
             self.facts = facts()
-            head = {"hocket_tune": 1, "about": mark, "facts": self.facts}
-            path.write_text(json.dumps(head) + "\n", encoding="utf-8")
+            head = {"hocket_tune": 2, "about": mark, "facts": self.facts}
+            path.write_text(_sealed_line(head), encoding="utf-8")
         self._file = path.open("a", encoding="utf-8")
 
     def _read(self, path: Path, mark: str) -> None:
-        lines = path.read_text(encoding="utf-8").split("\n")
         try:
+            lines = path.read_text(encoding="utf-8").split("\n")
             head = json.loads(lines[0])
+            sealed = head["hocket_tune"] > 1 or CHECKSUM in head
+            if sealed:
+                _check_seal(head, path, 1)
             self.facts = head["facts"]
             if head["about"] != mark:
                 what = f"`{path.name}` is about another search"
                 raise FileError(
                     what, str(path), "the same scenario, space and objectives", "another folder: --folder"
                 )
-            for line in lines[1:-1]:  # the last one may have been cut off
+            for number, line in enumerate(lines[1:-1], 2):  # the last one may have been cut off
                 facts: dict[str, Any] = json.loads(line)
+                if sealed:
+                    _check_seal(facts, path, number)
                 self.known[tuple(facts["point"])] = tuple(map(float, facts["numbers"]))
-        except (json.JSONDecodeError, KeyError, TypeError, IndexError):
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
             raise FileError(f"`{path.name}` cannot be read", str(path), "what `hocket tune` wrote") from None
         if lines[-1]:
             path.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
@@ -163,7 +182,7 @@ class Journal:
         if self._file is not None:
             for point, each in zip(points, numbers, strict=True):
                 told = [repr(value) for value in each]
-                self._file.write(json.dumps({"point": list(point), "numbers": told}) + "\n")
+                self._file.write(_sealed_line({"point": list(point), "numbers": told}))
             self._file.flush()
 
     def missing(self, points: Sequence[Point]) -> list[Point]:

@@ -45,7 +45,7 @@ class Limits:
     """Bytes per byte of the archive, once there are more than `unsuspicious`."""
     unsuspicious: int = 100_000_000
 
-    def allowed(self, archive: Path) -> int:
+    def largest_size(self, archive: Path) -> int:
         """Return how many bytes an archive may unpack to."""
         return min(self.size, max(self.unsuspicious, self.ratio * archive.stat().st_size))
 
@@ -149,7 +149,7 @@ def extract_archive(archive: Path, folder: Path, limits: Limits = LIMITS) -> Non
     """
     with _open_archive(archive) as opened:
         entries = _safe_entries(opened, archive, limits)
-        allowed, written = limits.allowed(archive), 0
+        allowed, written = limits.largest_size(archive), 0
         folder.mkdir(parents=True)
         for name, entry in entries.items():
             target = folder / name
@@ -202,7 +202,7 @@ def _safe_entries(archive: zipfile.ZipFile, path: Path, limits: Limits) -> dict[
     where = str(path)
     if len(listed) > limits.files:
         raise FileError(f"the archive holds {len(listed):,} files", where, f"at most {limits.files:,}")
-    allowed = limits.allowed(path)
+    allowed = limits.largest_size(path)
     if sum(entry.file_size for entry in listed) > allowed:
         raise _too_large(path, allowed, limits)
     entries: dict[str, zipfile.ZipInfo] = {}

@@ -160,9 +160,9 @@ class _DescriptionReader:
         return self.version == "1.0" and self.root.find("Implementation") is None
 
     @cached_property
-    def named(self) -> Mapping[int, VariableRow]:
+    def named_rows(self) -> Mapping[int, VariableRow]:
         """The variables that something in the description names, by number."""
-        numbers = {parse_reference(number) for _, u in self.xml.unknowns for number in self.listed(u)}
+        numbers = {parse_reference(number) for _, u in self.xml.unknowns for number in self.numbers_of(u)}
         for row in self.xml.rows:
             if "clocks" in row.given:
                 numbers |= {parse_reference(number) for number in row.given["clocks"].split()}
@@ -173,7 +173,7 @@ class _DescriptionReader:
         derivatives = (row.given.get("derivative") for row in known.values())
         return {**known, **self.xml.by_number({parse_reference(number) for number in derivatives})}
 
-    def listed(self, unknown: Element) -> list[str]:
+    def numbers_of(self, unknown: Element) -> list[str]:
         """Return the number of an unknown and those of what it depends on."""
         own = unknown.get("valueReference" if self.version == "3.0" else "index", "")
         return [own, *unknown.get("dependencies", "").split()]
@@ -283,12 +283,12 @@ class _DescriptionReader:
         for wanted in groups:
             for group, unknown in self.xml.unknowns:
                 if group == wanted:
-                    yield self.named[parse_reference(self.listed(unknown)[0])], unknown
+                    yield self.named_rows[parse_reference(self.numbers_of(unknown)[0])], unknown
 
     def states(self, wanted: bool) -> tuple[tuple[str, str], ...]:
         pairs = []
         for row, _ in self.rows_of(_DERIVATIVE):
-            state = self.named.get(parse_reference(row.given.get("derivative")))
+            state = self.named_rows.get(parse_reference(row.given.get("derivative")))
             if state is not None:
                 pairs.append((state.name, row.name))
             elif wanted:
@@ -298,7 +298,9 @@ class _DescriptionReader:
     def unknowns(self, groups: tuple[str, ...]) -> dict[str, tuple[str, ...] | None]:
         """Return on what the unknowns of groups depend."""
         return {
-            row.name: tuple(self.named[parse_reference(number)].name for number in self.listed(unknown)[1:])
+            row.name: tuple(
+                self.named_rows[parse_reference(number)].name for number in self.numbers_of(unknown)[1:]
+            )
             if "dependencies" in unknown.attrib
             else None
             for row, unknown in self.rows_of(*groups)
@@ -342,7 +344,7 @@ class _DescriptionReader:
 
     def variables(self) -> tuple[FmuVariable, ...]:
         """Return the variables, aliases behind them; of several of one name the first. Uses up the rows."""
-        _ = self.named
+        _ = self.named_rows
         rows, found = self.xml.rows, []
         aliases: list[FmuVariable] = []
         rows.reverse()
@@ -419,7 +421,7 @@ class _DescriptionReader:
         return known
 
     def clocks(self, told: str) -> tuple[str, ...]:
-        return tuple(self.named[parse_reference(number)].name for number in told.split())
+        return tuple(self.named_rows[parse_reference(number)].name for number in told.split())
 
     def ticks(self, name: str, given: Mapping[str, str]) -> ClockInterval:
         """Return when a clock ticks; counters are parts of a second, as `resolution` says."""
@@ -460,7 +462,7 @@ class _DescriptionReader:
         return [
             int(fixed)
             if (fixed := dimension.get("start")) is not None
-            else self.named[parse_reference(dimension.get("valueReference"))]
+            else self.named_rows[parse_reference(dimension.get("valueReference"))]
             for dimension in (row.children("Dimension") if self.version == "3.0" else ())
         ]
 

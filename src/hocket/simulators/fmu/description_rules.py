@@ -79,7 +79,7 @@ class _RuleReader:
         self.states = set(numbers)
 
     @cached_property
-    def known(self) -> Mapping[int, VariableRow]:
+    def named_rows(self) -> Mapping[int, VariableRow]:
         """Those variables that others name, by the numbers they are named by."""
         told = (row.given.get(name, "") for row in self.rows for name in _NAMING if name in row.given)
         numbers = {parse_reference(number) for text in told for number in text.split()}
@@ -141,7 +141,7 @@ class _RuleReader:
             elif "displayUnit" in given and given["displayUnit"] not in self.units[unit]:
                 rules["display units are used that are not defined, by"].append(row.name)
         for text in given.get("clocks", "").split() if self.modern else ():
-            clock = self.known.get(parse_reference(text))
+            clock = self.named_rows.get(parse_reference(text))
             if clock is not None and clock.tag != "Clock":
                 rules["`clocks` names variables that are not clocks"].append(row.name)
 
@@ -168,7 +168,7 @@ class _RuleReader:
         return ("exact", "approx", "calculated")
 
     def _check_derivative(self, row: VariableRow) -> None:
-        state = self.known.get(parse_reference(row.given["derivative"]))
+        state = self.named_rows.get(parse_reference(row.given["derivative"]))
         if state is row:
             if self.exchange:
                 what = f"`{row.name}` is declared to be its own derivative"
@@ -179,7 +179,7 @@ class _RuleReader:
             self.rules["derivatives are declared of what is not continuous"].append(row.name)
 
     def _check_previous(self, row: VariableRow) -> None:
-        if self.known.get(parse_reference(row.given["previous"])) is row:
+        if self.named_rows.get(parse_reference(row.given["previous"])) is row:
             self.rules["variables are declared to be their own previous value"].append(row.name)
         if self.modern and not row.given.get("clocks", "").split():
             self.rules["`previous` is declared without clocks"].append(row.name)
@@ -214,7 +214,7 @@ class _RuleReader:
         if row.kind.causality == "structuralParameter" and dimensions:
             rules["structural parameters have dimensions"].append(row.name)
         for dimension in dimensions:
-            size = self.known.get(parse_reference(dimension.get("valueReference")))
+            size = self.named_rows.get(parse_reference(dimension.get("valueReference")))
             if size is not None and size.children("Dimension"):
                 what = f"`{size.name}`, a dimension of `{row.name}`, has dimensions itself"
                 self.broken.faults.append(Fault(what, "", "one whole number"))
@@ -247,7 +247,7 @@ class _RuleReader:
         listed: dict[str, list[VariableRow]] = defaultdict(list)
         for group, element in self.xml.unknowns:
             attribute = "valueReference" if self.modern else "index"
-            row = self.known.get(parse_reference(element.get(attribute)))
+            row = self.named_rows.get(parse_reference(element.get(attribute)))
             if row is None:
                 continue
             listed[group].append(row)

@@ -385,12 +385,15 @@ def clock_setup(model: Fmu) -> dict[str, Any]:
         v.name: len(model.outputs) - len(faces.clock_outputs) + k for k, v in enumerate(faces.clock_outputs)
     }
 
-    def clocked(ranges: VariableRanges, count: int) -> list[list[int]]:
+    def clock_numbers(ranges: VariableRanges, count: int) -> list[list[int]]:
         found: list[list[int]] = [[] for _ in range(count)]
         for variable, ports in ranges:
             for place in ports:
                 found[place] = [numbers[name] for name in variable.clocks if name in numbers]
         return found
+
+    def clocked_texts(variables: tuple[FmuVariable, ...]) -> list[list[int]]:
+        return [[numbers[name] for name in each.clocks if name in numbers] for each in variables]
 
     def encode(variable: FmuVariable) -> _native.ClockSetup:
         ticks = variable.ticks
@@ -411,8 +414,10 @@ def clock_setup(model: Fmu) -> dict[str, Any]:
 
     return {
         "clocks": [encode(variable) for variable in description.clocks],
-        "clocked_in": clocked(faces.input_ranges, len(model.inputs)),
-        "clocked_out": clocked(faces.output_ranges, len(model.outputs)),
+        "clocked_in": clock_numbers(faces.input_ranges, len(model.inputs)),
+        "clocked_out": clock_numbers(faces.output_ranges, len(model.outputs)),
+        "clocked_texts_in": clocked_texts(faces.text_inputs),
+        "clocked_texts_out": clocked_texts(faces.text_outputs),
         "scheduled": model.scheduled,
     }
 

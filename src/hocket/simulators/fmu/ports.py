@@ -51,6 +51,7 @@ class PortLayout:
     triggers: tuple[FmuVariable, ...] = ()
     """The input clocks that others trigger; their ports are behind the numeric ones."""
     clock_outputs: tuple[FmuVariable, ...] = ()
+    """The clocks that may trigger those of others: output clocks, and input clocks that hocket ticks."""
 
     @property
     def sloped_ranges(self) -> VariableRanges:
@@ -131,11 +132,11 @@ def _layout_ports(
         if unit.exponents:
             define_unit(name, unit.base, unit.factor, unit.offset)
     reacts = _feedthrough(description, sizes, inputs)
-    numbers_in, texts_in = _split(inputs)
-    numbers_out, texts_out = _split(outputs)
+    numbers_in, texts_in = _split(inputs, sizes)
+    numbers_out, texts_out = _split(outputs, sizes)
     clocks = [v for v in (*inputs, *outputs) if v.type == "clock" and ticks]
     triggers = tuple(v for v in clocks if v.causality == "input" and v.ticks and not v.ticks.timed)
-    shows = tuple(v for v in clocks if v.causality == "output")
+    shows = tuple(v for v in clocks if v not in triggers)
     faults += _clock_faults(inputs)
     at_ticks = description.has_instants_only
     found = PortLayout(
@@ -158,7 +159,9 @@ def _layout_ports(
                 for port in _ports(variable, sizes)
             ),
             *(
-                Port(clock.name, type="clock", feedthrough=(*reacts(clock), *(v.name for v in triggers)))
+                Port(
+                    clock.name, type="clock", feedthrough=_clock_causes(description, clock, triggers, reacts)
+                )
                 for clock in shows
             ),
         ),
@@ -208,10 +211,27 @@ def _clock_faults(inputs: list[FmuVariable]) -> Iterator[Fault]:
             yield Fault(f"{what}: {list_names(variable.clocks, 4)}", "", "one clock for each input")
 
 
-def _split(variables: list[FmuVariable]) -> tuple[list[FmuVariable], tuple[FmuVariable, ...]]:
-    """Return the numbers and the texts; clocks are neither, and arrays of texts are not exchanged."""
+def _clock_causes(
+    description: Description,
+    clock: FmuVariable,
+    triggers: tuple[FmuVariable, ...],
+    reacts: Callable[[FmuVariable], tuple[str, ...]],
+) -> tuple[str, ...]:
+    """Return the inputs that may let a clock tick in the same instant."""
+    if clock.causality == "input":
+        return ()  # hocket ticks it
+    declared = description.dependencies.get(clock.name)
+    causes = (v.name for v in triggers if declared is None or v.name in declared)
+    return (*reacts(clock), *causes)
+
+
+def _split(
+    variables: list[FmuVariable], sizes: Mapping[str, int]
+) -> tuple[list[FmuVariable], tuple[FmuVariable, ...]]:
+    """Return the numbers and the texts; clocks are neither, and texts of many elements are not exchanged."""
     numbers = [variable for variable in variables if variable.numeric]
-    return numbers, tuple(v for v in variables if v.type in ("string", "binary") and not v.dimensions)
+    texts = (v for v in variables if v.type in ("string", "binary"))
+    return numbers, tuple(v for v in texts if math.prod(shape(v, sizes)) == 1)
 
 
 def _ports(variable: FmuVariable, sizes: Mapping[str, int], with_start: bool = False) -> Iterable[Port]:

@@ -298,6 +298,9 @@ class Fmu(Recipe):
         if self.interface_used.needs_execution_tool:
             tool = self.description.tool or "the tool that made it"
             found = (*found, f"it needs {tool} on this computer to run")
+        if self.scheduled:
+            what = "its model partitions run one after the other, by priority: preemption is not simulated"
+            found = (*found, what)
         if self.has_events and self.is_isolated:
             found = (*found, "it is isolated: its events are handled inside its steps, not in instants")
         return (*found, self.archive_note) if self.archive_note else found
@@ -351,6 +354,7 @@ class Fmu(Recipe):
                 stops_early=self.has_state_events and self.early_return is not False,
                 resumes=self.has_state_events,
                 events=self.has_events and not self.is_isolated,
+                catches_up=self.has_events,
             )
         # FMI tells derivatives of reals that are outputs, not of what else is observed
         sloping = {self.outputs[place].name for place in self.port_layout.sloped_places}
@@ -367,6 +371,7 @@ class Fmu(Recipe):
             initial_inputs="once" if major == 1 else "settle",
             resumes=major == 3 and used.early_return,
             events=self.has_events and not self.is_isolated,
+            catches_up=self.has_events,
         )
 
     @property

@@ -1,0 +1,34 @@
+"""Coupled systems whose true solution is known: nonlinear, switched, sampled, black boxes.
+
+In:  nothing
+Out: `CATALOGUE`, a function by name that makes a `System`; all modules of this package add to it
+"""
+
+from truth_systems import (
+    biology,
+    black_box,
+    chaos_and_delay,
+    chemistry,
+    control,
+    electrical,
+    machines,
+    mechanics,
+    sampled,
+    thermal_and_fluid,
+)
+from truth_systems.system import CATALOGUE, System
+
+__all__ = [
+    "CATALOGUE",
+    "System",
+    "biology",
+    "black_box",
+    "chaos_and_delay",
+    "chemistry",
+    "control",
+    "electrical",
+    "machines",
+    "mechanics",
+    "sampled",
+    "thermal_and_fluid",
+]
