@@ -19,13 +19,14 @@ from hocket.analysis.bond_energy import BondCheck, BondResiduals, balanced_leave
 from hocket.analysis.consistency import Consistency, relative_consistency
 from hocket.analysis.error_prediction import PredictedError, predicted_error
 from hocket.analysis.exact_solution import ExactSolution, exact_solution
-from hocket.analysis.linear_models import merge_micro_steps, played_sources, with_sources
+from hocket.analysis.linear_models import merge_micro_steps, named_leaves, played_sources, with_sources
 from hocket.analysis.linear_reading import Reading, read_linear
 from hocket.analysis.linearisation import SURE, LinearisedLeaf, LinearModels, linearise
 from hocket.analysis.measure import Measure, Outcome, verdict_lines, worst_outcome
 from hocket.analysis.pilot import SECONDS
 from hocket.analysis.posedness import Posedness, posedness
 from hocket.analysis.recommended_change import RecommendedChanges, best_change, suggest_changes
+from hocket.analysis.sampled_models import SampledStandIn
 from hocket.analysis.stability import (
     EDGE,
     MARGIN,
@@ -46,14 +47,19 @@ from hocket.analysis.trajectory import (
     MAX_ERROR,
     AtStart,
     ErrorLimit,
+    Followed,
     Judgement,
+    OnePoint,
     TrajectoryStability,
     TrajectoryVerdict,
+    add_doubt,
     arrange_measures,
     confirm,
     judge_trajectory,
     linear_models_hold,
     needs_pilot,
+    repeats_run,
+    stand_beside,
 )
 from hocket.analysis.zero_stability import ZeroStability, zero_stability
 from hocket.errors import ConvergenceError, HocketError, ScenarioError
@@ -68,6 +74,7 @@ from hocket.plan import Adapt
 from hocket.planning.compiler.contract import insertions
 from hocket.planning.planner import plan_tree
 from hocket.planning.prepare import without_constraints
+from hocket.simulators.crossing import Detector
 
 M = TypeVar("M", bound=Measure)
 T = TypeVar("T")
@@ -218,8 +225,11 @@ def check(
     for name, take in SWITCHED if coupling.modes else MEASURES if coupling.linear else BLIND:
         coupling.attempt(name, take)
     own = [leaf for leaf in coupling.models.leaves if leaf.path not in coupling.inserted or leaf.fit > SURE]
-    if pilot and needs_pilot(experiment, own):
-        return _along_trajectory(coupling, pilot_seconds, max_error)
+    if needs_pilot(experiment, own):
+        if pilot:
+            return _along_trajectory(coupling, pilot_seconds, max_error)
+        bent = tuple(leaf.path for leaf in own if leaf.how not in ("exact", "constant"))
+        return Check((OnePoint(bent), *coupling.all_measures()))
     return Check(coupling.all_measures())
 
 
@@ -230,10 +240,35 @@ def _along_trajectory(coupling: Coupling, seconds: float, limit: float) -> Check
     )
     if followed is None:
         return Check(coupling.all_measures())
-    if linear_models_hold(coupling.get(PredictedError), followed.verdict.error, coupling.models):
-        followed = confirm(followed)
+    followed = _weigh(coupling, followed)
     whole = (Posedness, BondCheck, BondResiduals, Unjudged)
     return Check(tuple(arrange_measures(coupling.all_measures(), followed, whole, (RecommendedChanges,))))
+
+
+def _weigh(coupling: Coupling, followed: Followed) -> Followed:
+    """Return what pilot runs say with the weight it has: first, as a confirmation, or of this run only."""
+    judgement, doubts = followed.verdict.judgement, followed.verdict.doubts
+    if linear_models_hold(coupling.get(PredictedError), followed.verdict.error, coupling.models):
+        return confirm(followed)
+    if coupling.is_sampled and repeats_run(coupling.linear_experiment, followed.verdict.pilots.runs[0]):
+        # the reading is that of the run itself, only errors of the steps are not in it
+        stable = coupling.stability.outcome.exit_code == 0
+        if judgement is Judgement.UNSOUND and stable:
+            return followed
+        return stand_beside(followed, () if judgement is Judgement.SOUND else doubts)
+    switched, stable_start = coupling.get(SwitchedStability), coupling.get(Stability)
+    if switched is not None and not switched.proven:
+        if judgement is Judgement.UNSOUND:
+            return add_doubt(followed, switched.doubt)
+        return stand_beside(followed, doubts)
+    if coupling.has_crossings and judgement is not Judgement.UNSOUND:
+        return stand_beside(followed, doubts)
+    silent = "" if stable_start is None else stable_start.silent
+    if silent and judgement is Judgement.NOT_JUDGED:
+        return stand_beside(followed, doubts)
+    if silent:
+        return add_doubt(followed, f"`{silent}` does not respond where it starts, and may switch later")
+    return followed
 
 
 @dataclass(eq=False)
@@ -292,6 +327,24 @@ class Coupling:
         """The linear composite with its sources played, as far as the run is predicted."""
         linear = self.reading.composite
         return linear if self.length is None else with_sources(linear, self.length, self.experiment.start)
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether all has linear models, and some of them are sampled at times that they announce."""
+        if self.linear is None or self.modes or any(leaf.mute for leaf in self.models.leaves):
+            return False
+        return any(isinstance(model, SampledStandIn) for _, model in named_leaves(self.linear))
+
+    @property
+    def linear_experiment(self) -> Experiment:
+        """The run that the linear models would make, with their sources."""
+        return replace(self.experiment, composite=self.moving)
+
+    @property
+    def has_crossings(self) -> bool:
+        """Whether steps end where a value crosses another, and something may react to it."""
+        leaves = plan_tree(self.experiment.composite).leaves.wiring.models
+        return any(isinstance(model, Detector) for model in leaves)
 
     def get(self, kind: type[M]) -> M | None:
         """Return a measure that was taken before."""

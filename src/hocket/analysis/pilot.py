@@ -216,6 +216,13 @@ def _gather_ports(
     ports: dict[str, tuple[Array, Array]] = {}
     units: dict[str, str] = {}
     levels = {level.path for level in design.levels()}
+    events = {
+        f"{level.name(child)}.{port.name}"
+        for level in design.levels()
+        for child, model in enumerate(level.wiring.models)
+        for port in model.outputs
+        if port.event
+    }
     residuals = {
         f"{level.name(child)}.{gap}"
         for level in design.levels()
@@ -226,8 +233,9 @@ def _gather_ports(
     for index, table in enumerate(tables):
         rows = np.concatenate(blocks[index]) if index in blocks else np.zeros((0, 1 + len(table.columns)))
         for column, (port, unit) in enumerate(zip(table.columns, table.units, strict=True)):
-            # the ports of a level repeat those inside; a residual has no exact value but zero
-            if port.rpartition(".")[0] not in levels and port not in residuals:
+            # the ports of a level repeat those inside; a residual has no exact value but zero; an event is
+            # absent in nearly all rows, and its instants are not those of other runs
+            if port.rpartition(".")[0] not in levels and port not in residuals | events:
                 ports[port], units[port] = (rows[:, 0], rows[:, column + 1]), unit
     return ports, units
 

@@ -37,6 +37,8 @@ LATE = 2
 """Rows that a jump may be early or late: its time is off, not its height."""
 SWITCHES = 0.9
 """Of all that a port moves: what it does in jumps, to count as a switching one."""
+FEW, ROWS_EACH = 8, 4
+"""Values that a port takes at most, and rows that each has on average, to count as a switching one."""
 ALONE = 0.3
 """Of the largest difference: what the rows beside have at most where it stands alone, as at a jump."""
 
@@ -61,14 +63,20 @@ class PortPilotError:
     jumps: int
     """Rows that were left out: the port jumps there, in one of the runs a little earlier."""
     switches: bool = False
-    """It moves by jumps only: its error is that of their times, and counts by its mean over the run."""
+    """It moves by jumps only: one that comes a row late is an error as large as the jump."""
+
+    @property
+    def mean(self) -> float:
+        """The mean error over the peak: how much of the run a port that switches is elsewhere."""
+        size = np.abs(self.error)
+        if not np.isfinite(size).all() or not math.isfinite(self.scale):
+            return math.inf
+        return float(size.mean()) / self.scale if len(size) and self.scale else 0.0
 
     @property
     def largest(self) -> float:
-        """The largest error, in the unit of the port; of one that switches, the mean."""
+        """The largest error, in the unit of the port."""
         size = np.abs(self.error)
-        if self.switches and np.isfinite(size).all():
-            return float(size.mean()) if len(size) else 0.0
         return math.inf if not np.isfinite(size).all() else float(size.max(initial=0.0))
 
     @property
@@ -100,20 +108,30 @@ class PilotError:
     refinements: int
     """Runs with shorter steps."""
 
+    @cached_property
+    def flowing(self) -> tuple[PortPilotError, ...]:
+        """The ports that do not only jump: shorter steps tell their errors; all, where all only jump."""
+        return tuple(each for each in self.ports if not each.switches) or self.ports
+
+    @cached_property
+    def switching(self) -> tuple[PortPilotError, ...]:
+        """The ports that only jump."""
+        return tuple(each for each in self.ports if each.switches)
+
     @property
     def worst(self) -> PortPilotError | None:
-        """The port with the largest error in relation to its peak."""
-        return self.ports[0] if self.ports else None
+        """The port with the largest error in relation to its peak, of those that do not only jump."""
+        return self.flowing[0] if self.flowing else None
 
     @property
     def relative(self) -> float:
-        """The largest error in relation to the peak."""
-        return self.ports[0].relative if self.ports else 0.0
+        """The largest error in relation to the peak, of those that do not only jump."""
+        return self.flowing[0].relative if self.flowing else 0.0
 
     @cached_property
     def doubt(self) -> float:
         """How far that may be off."""
-        return max((each.relative_doubt for each in self.ports), default=0.0)
+        return max((each.relative_doubt for each in self.flowing), default=0.0)
 
     @property
     def settled(self) -> bool:
@@ -130,7 +148,7 @@ class PilotError:
         """Whether the differences of the worst ports decline."""
         if self.refinements < 2:
             return True
-        chosen = [each for each in self.ports if each.relative_doubt >= 0.25 * max(self.relative, SMALL)]
+        chosen = [each for each in self.flowing if each.relative_doubt >= 0.25 * max(self.relative, SMALL)]
         return all(each.differences[-1] <= DECLINES * max(each.differences[:-1]) for each in chosen)
 
     @property
@@ -185,7 +203,7 @@ def _estimate_port(
     coarser: float | None,
 ) -> PortPilotError:
     coarse, *_, finest = values
-    switches = all(_moves_by_jumps(each) for each in (coarse, finest))
+    switches = all(_moves_by_jumps(each) for each in (coarse, finest)) or _takes_few_values(values)
     left_out = np.zeros(len(t), dtype=bool)
     for other in () if switches else values[:-1]:
         left_out |= _shifted_jumps(other, finest)
@@ -198,15 +216,14 @@ def _estimate_port(
     power = order if order is not None else None if len(gaps) > 1 else float(promised or 1)
     rest = np.zeros(len(t)) if power is None else gaps[-1] / (2.0**power - 1.0)
     if switches:
-        rest = np.zeros(len(t))
-        differences = tuple(float(np.abs(gap).mean()) for gap in gaps)
+        rest, order = np.zeros(len(t)), None  # a jump is at a row or not: no power of the steps tells
     elif len(rest):
         rest[_lonely_rows(gaps[-1])] = 0.0
     error = np.where(kept, coarse - finest, 0.0) + rest
     if not np.isfinite(error).all():
         error = np.where(kept, coarse - finest, 0.0)
     before = _observed_order(gaps[:-1]) if len(gaps) > 2 else None if promised is None else float(promised)
-    doubt = _limit_doubt(differences, order, before)
+    doubt = differences[-1] if switches else _limit_doubt(differences, order, before)
     scale = float(np.abs(finest - rest).max(initial=0.0))
     if max(scale, _largest(error)) <= ROUNDING_BESIDE * beside:
         scale = beside
@@ -261,6 +278,15 @@ def _moves_by_jumps(values: Array) -> bool:
     if not size.any():
         return False
     return bool(size[_jumps(values, float(np.ptp(values))) != 0.0].sum() >= SWITCHES * size.sum())
+
+
+def _takes_few_values(values: list[Array]) -> bool:
+    """Return whether series take the same few values only, however often they change between them."""
+    together = np.concatenate(values)
+    if not np.isfinite(together).all():
+        return False
+    found = np.unique(together)
+    return 1 < len(found) <= FEW and len(values[0]) >= ROWS_EACH * len(found)
 
 
 def _lonely_rows(gap: Array) -> Array:

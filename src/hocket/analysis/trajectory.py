@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from fractions import Fraction
 from time import perf_counter
 from typing import Any
 
@@ -24,7 +25,7 @@ from hocket.analysis.error_prediction import (
 )
 from hocket.analysis.linearisation import LinearisedLeaf, LinearModels
 from hocket.analysis.measure import Measure, Outcome, Rows
-from hocket.analysis.pilot import Pilots, make_pilots
+from hocket.analysis.pilot import PilotRun, Pilots, make_pilots, run_pilot
 from hocket.analysis.pilot_error import SMALL, PilotError, PortPilotError, estimate_pilot_error
 from hocket.analysis.variational import (
     StateTrace,
@@ -51,6 +52,10 @@ READING = 0.12
 """Seconds for operating points: after these no more are added."""
 MOST_SIMULATORS, MOST_NUMBERS = 20, 80
 """Simulators, and numbers of z, up to which the plan is read along the trajectory."""
+REPEATED = 0.3
+"""Seconds that a run of the linear models may take, or as long as that of the plan."""
+SAME = 1e-6
+"""Of the peak: how far a run of linear models may be from that of the plan to count as the same."""
 LINEAR = 1e-4
 """The fit residual up to which a linear model may stand for its simulator along all of a run."""
 
@@ -82,12 +87,14 @@ class TrajectoryVerdict(Measure):
     limit: float
     leads: bool = True
     """Whether it is the answer; else linear models, which agree with it, are."""
+    beside: bool = False
+    """It does not lead, and says what happens in this run only: something else says what may happen."""
 
     title = "pilot runs"
 
     @property
     def outcome(self) -> Outcome:
-        return self.judgement.outcome if self.leads else Outcome.GOOD
+        return self.judgement.outcome if self.leads or self.beside else Outcome.GOOD
 
     @property
     def span(self) -> str:
@@ -96,9 +103,11 @@ class TrajectoryVerdict(Measure):
 
     def verdict(self) -> list[str]:
         """Return one line: the judgement, over what it holds, and what is in doubt."""
+        doubt = f"; in doubt: {'; '.join(self.doubts)}" if self.doubts else ""
+        if self.beside:
+            return [f"this run only, to {format_time(self.pilots.until)} s: {self.reason}{doubt}"]
         if not self.leads:
             return [f"pilot runs agree with the linear models {self.span}"]
-        doubt = f"; in doubt: {'; '.join(self.doubts)}" if self.doubts else ""
         if self.judgement is Judgement.NOT_JUDGED:
             return [f"not judged: {self.reason}{doubt}"]
         sound, more = self.largest_sound_part, []
@@ -356,6 +365,9 @@ def _judge(
         return Judgement.NOT_JUDGED, "the pilot runs have no rows in common"
     found, off = error.relative, error.doubt
     said = _describe_error(worst)
+    late = next((each for each in error.switching if each.relative + each.relative_doubt > limit), None)
+    if worst.switches and late is not None:
+        return Judgement.NOT_JUDGED, _describe_jumps(late)
     if found - off > limit or (found > limit and (error.settled or not error.converges)):
         return Judgement.UNSOUND, f"{said}, above the limit of {Share(limit):.3g}"
     if stability is not None and stability.grows:
@@ -363,8 +375,17 @@ def _judge(
         other = f"those of the exact system by {stability.reading.final_exact_growth:.2g}"
         return Judgement.UNSOUND, f"unstable: perturbations grow by {grown} over the run, {other}; {said}"
     if found + off < limit or (found <= limit and error.settled):
+        if late is not None:
+            return Judgement.NOT_JUDGED, f"{_describe_jumps(late)}; beside it {said}"
         return Judgement.SOUND, said
     return Judgement.NOT_JUDGED, f"{said}, may be off by {Share(off):.2g}; the limit is {Share(limit):.3g}"
+
+
+def _describe_jumps(port: PortPilotError) -> str:
+    """Return how far a port that only jumps is off where a jump comes early or late."""
+    size = max(port.relative, port.relative_doubt)
+    when = f"{Share(size):.2g} of peak off while a jump comes early or late"
+    return f"`{port.port}` only jumps, and is {when}, {Share(port.mean):.2g} on average"
 
 
 def _describe_error(worst: PortPilotError) -> str:
@@ -475,6 +496,49 @@ class AtStart(Measure):
         return self.inner.draw()
 
 
+@dataclass(frozen=True, eq=False)
+class InThisRun(Measure):
+    """A measure of pilot runs beside an answer about all that may happen: it holds for this run only."""
+
+    inner: Measure
+
+    @property
+    def title(self) -> str:
+        """As that of the measure."""
+        return self.inner.title
+
+    def verdict(self) -> list[str]:
+        """Return the lines, with where they hold."""
+        return [f"this run only: {line}" for line in self.inner.verdict()]
+
+    def rows(self) -> Rows:
+        return self.inner.rows()
+
+    def notes(self) -> list[str]:
+        return self.inner.notes()
+
+    def facts(self) -> dict[str, Any]:
+        return self.inner.facts()
+
+    def draw(self) -> Any:
+        return self.inner.draw()
+
+
+@dataclass(frozen=True)
+class OnePoint(Measure):
+    """The answer of linear models alone where not all is linear: what they say holds where they were made."""
+
+    simulators: tuple[str, ...]
+    title = "at the initial state only"
+
+    def verdict(self) -> list[str]:
+        named = list_names(list(self.simulators), 3)
+        return [f"{self.title}: {named} may be different later in the run, and no pilot run was made"]
+
+    def facts(self) -> dict[str, Any]:
+        return {self.title: self.simulators}
+
+
 def arrange_measures(
     measures: Sequence[Measure],
     followed: Followed,
@@ -486,9 +550,11 @@ def arrange_measures(
     `whole` are the kinds that do not rest on linear models, `silent` those that are tables only.
     """
     verdict = followed.verdict
+    others = (followed.prediction, followed.stability)
+    if verdict.beside:
+        return [*measures, verdict, *(InThisRun(each) for each in others if each is not None)]
     if not verdict.leads:
         return [*measures, verdict]
-    others = (followed.prediction, followed.stability)
     found: list[Measure] = [verdict, *(each for each in others if each is not None)]
     for each in measures:
         if isinstance(each, whole):
@@ -496,6 +562,36 @@ def arrange_measures(
         elif not isinstance(each, (PredictedError, ErrorLimit)):
             found.append(AtStart(each, isinstance(each, silent)))
     return found
+
+
+def stand_beside(followed: Followed, doubts: tuple[str, ...]) -> Followed:
+    """Return what was found as a statement on this run, beside an answer that leads."""
+    return replace(followed, verdict=replace(followed.verdict, leads=False, beside=True, doubts=doubts))
+
+
+def add_doubt(followed: Followed, doubt: str) -> Followed:
+    """Return what was found, with one more doubt, the first."""
+    return replace(followed, verdict=replace(followed.verdict, doubts=(doubt, *followed.verdict.doubts)))
+
+
+def repeats_run(linear: Experiment, first: PilotRun) -> bool:
+    """Return whether a linear composite, run as the plan is, gives the rows of the first pilot run."""
+    if first.failure or first.ended_by:
+        return False
+    try:
+        other = run_pilot(linear, Fraction(1), first.steps, max(REPEATED, first.seconds))
+    except HocketError:
+        return False
+    if other.failure or other.steps < first.steps:
+        return False
+    for port, (t, values) in first.ports.items():
+        if port not in other.ports or len(other.ports[port][0]) != len(t):
+            return False
+        peak = float(np.abs(values).max(initial=0.0))
+        times, found = other.ports[port]
+        if not (np.array_equal(times, t) and bool((np.abs(found - values) <= SAME * peak).all())):
+            return False
+    return True
 
 
 def confirm(followed: Followed) -> Followed:
