@@ -552,7 +552,8 @@ def arrange_measures(
     verdict = followed.verdict
     others = (followed.prediction, followed.stability)
     if verdict.beside:
-        return [*measures, verdict, *(InThisRun(each) for each in others if each is not None)]
+        *before, reasons = measures  # why something was not taken comes last
+        return [*before, verdict, *(InThisRun(each) for each in others if each is not None), reasons]
     if not verdict.leads:
         return [*measures, verdict]
     found: list[Measure] = [verdict, *(each for each in others if each is not None)]
