@@ -14,6 +14,7 @@ from hocket.analysis.coupling_check import check
 from hocket.analysis.linearisation import linearise
 from hocket.analysis.pilot import Pilots, make_pilots, run_pilot
 from hocket.analysis.pilot_error import estimate_pilot_error
+from hocket.analysis.measure import join_facts
 from hocket.errors import ScenarioError
 from hocket.model.experiment import Experiment
 
@@ -157,7 +158,7 @@ def test_linear_models_that_hold_stay_the_answer():
     found, alone = check(composite, 5), check(composite, 5, pilot=False)
     assert not found.trajectory.leads
     assert found.verdict()[0] == alone.verdict()[1]
-    assert alone.verdict()[0].startswith("at the initial state only: `it` may be different later")
+    assert alone.verdict()[0].startswith("at the initial state only; in doubt: `it` may be different later")
     assert found.prediction.worst.largest == alone.prediction.worst.largest
     assert found.verdict()[-1].startswith("pilot runs agree with the linear models along this trajectory")
 
@@ -251,6 +252,7 @@ def test_facts():
     assert facts["judgement"] == "sound"
     assert facts["whole run"] is True
     assert facts["doubts"]
-    assert any(each.facts().get("predicted errors") for each in found.measures)
-    growth = found.variation.facts()["stability along the trajectory"]
+    told = join_facts(found.measures)  # of a switched system they hold for this run only
+    assert told["predicted errors"]
+    growth = told["stability along the trajectory"]
     assert growth["switches"][0]["simulator"] == "spring"

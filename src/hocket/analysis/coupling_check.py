@@ -45,19 +45,21 @@ from hocket.analysis.switched_modes import OdeModes
 from hocket.analysis.switched_stability import SwitchedStability, switched_stability
 from hocket.analysis.trajectory import (
     MAX_ERROR,
-    AtStart,
     ErrorLimit,
     Followed,
     Judgement,
-    OnePoint,
     TrajectoryStability,
     TrajectoryVerdict,
+    judge_trajectory,
+    needs_pilot,
+)
+from hocket.analysis.trajectory_weight import (
+    AtStart,
+    OnePoint,
     add_doubt,
     arrange_measures,
     confirm,
-    judge_trajectory,
     linear_models_hold,
-    needs_pilot,
     repeats_run,
     stand_beside,
 )
@@ -226,23 +228,24 @@ def check(
         coupling.attempt(name, take)
     own = [leaf for leaf in coupling.models.leaves if leaf.path not in coupling.inserted or leaf.fit > SURE]
     if needs_pilot(experiment, own):
-        if pilot:
-            return _along_trajectory(coupling, pilot_seconds, max_error)
-        bent = tuple(leaf.path for leaf in own if leaf.how not in ("exact", "constant"))
-        return Check((OnePoint(bent), *coupling.all_measures()))
+        followed = _follow(coupling, pilot_seconds, max_error) if pilot else None
+        if followed is not None:
+            whole = (Posedness, BondCheck, BondResiduals, Unjudged)
+            return Check(
+                tuple(arrange_measures(coupling.all_measures(), followed, whole, (RecommendedChanges,)))
+            )
+        bent = tuple(leaf.path for leaf in own if leaf.how not in ("exact", "constant", "refused"))
+        why = "its steps cannot be shortened, or it does not start" if pilot else ""
+        return Check((*([OnePoint(bent, why)] if bent else []), *coupling.all_measures()))
     return Check(coupling.all_measures())
 
 
-def _along_trajectory(coupling: Coupling, seconds: float, limit: float) -> Check:
-    """Return the check with what pilot runs say, which counts unless linear models say the same."""
+def _follow(coupling: Coupling, seconds: float, limit: float) -> Followed | None:
+    """Return what pilot runs say, with the weight it has; None: they were not possible, and why is noted."""
     followed = coupling.guard(
         "pilot runs", lambda: judge_trajectory(coupling.experiment, coupling.linear, seconds, limit)
     )
-    if followed is None:
-        return Check(coupling.all_measures())
-    followed = _weigh(coupling, followed)
-    whole = (Posedness, BondCheck, BondResiduals, Unjudged)
-    return Check(tuple(arrange_measures(coupling.all_measures(), followed, whole, (RecommendedChanges,))))
+    return None if followed is None else _weigh(coupling, followed)
 
 
 def _weigh(coupling: Coupling, followed: Followed) -> Followed:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from fractions import Fraction
 from time import perf_counter
 from typing import Any
 
@@ -23,10 +22,10 @@ from hocket.analysis.error_prediction import (
     PredictedError,
     predicted_order,
 )
-from hocket.analysis.linearisation import LinearisedLeaf, LinearModels
+from hocket.analysis.linearisation import LinearisedLeaf
 from hocket.analysis.measure import Measure, Outcome, Rows
-from hocket.analysis.pilot import PilotRun, Pilots, make_pilots, run_pilot
-from hocket.analysis.pilot_error import SMALL, PilotError, PortPilotError, estimate_pilot_error
+from hocket.analysis.pilot import Pilots, make_pilots
+from hocket.analysis.pilot_error import PilotError, PortPilotError, estimate_pilot_error
 from hocket.analysis.variational import (
     StateTrace,
     VariationalReading,
@@ -44,20 +43,12 @@ from hocket.simulators.sources import Csv, Function, Table
 
 MAX_ERROR = WRONG
 """Of the peak: a predicted error above this is unsound, unless another limit is given."""
-HOLDS = 1.1
-"""The factor within which the error of linear models must agree with that of the pilot runs to count."""
 GROWS = 1e3
 """How much more perturbations may grow over the run than in the undivided system."""
 READING = 0.12
 """Seconds for operating points: after these no more are added."""
 MOST_SIMULATORS, MOST_NUMBERS = 20, 80
 """Simulators, and numbers of z, up to which the plan is read along the trajectory."""
-REPEATED = 0.3
-"""Seconds that a run of the linear models may take, or as long as that of the plan."""
-SAME = 1e-6
-"""Of the peak: how far a run of linear models may be from that of the plan to count as the same."""
-LINEAR = 1e-4
-"""The fit residual up to which a linear model may stand for its simulator along all of a run."""
 
 
 class Judgement(StrEnum):
@@ -425,27 +416,6 @@ def _unseen(experiment: Experiment) -> Iterator[str]:
         yield text.partition(":")[0]
 
 
-def linear_models_hold(prediction: PredictedError | None, error: PilotError, models: LinearModels) -> bool:
-    """Return whether linear models tell the error of each port as pilot runs do: then their digits count."""
-    if prediction is None or any(leaf.fit > LINEAR or leaf.refused for leaf in models.leaves):
-        return False
-    known = {each.port: each for each in prediction.ports}
-    for each in error.ports:
-        other = known.get(each.port)
-        if other is None:
-            continue
-        one, two, off = each.relative, other.relative, each.relative_doubt
-        if max(one, two) <= SMALL * 10:
-            continue
-        if not (math.isfinite(one) and math.isfinite(two)):
-            if math.isfinite(one) != math.isfinite(two) and min(one, two) < 1e3:
-                return False
-            continue
-        if abs(one - two) > (HOLDS - 1.0) * max(one, two) + 2.0 * off:
-            return False
-    return True
-
-
 @dataclass(frozen=True, eq=False)
 class ErrorLimit(Measure):
     """A linear coupling that is stable, and whose predicted error is too large."""
@@ -464,137 +434,3 @@ class ErrorLimit(Measure):
 
     def facts(self) -> dict[str, Any]:
         return {self.title: self.limit}
-
-
-@dataclass(frozen=True, eq=False)
-class AtStart(Measure):
-    """A measure that was taken of the linear models at the start: it is said so, and decides nothing."""
-
-    inner: Measure
-    silent: bool = False
-    """Whether it has no line in the verdict: what it compares with is not so along the run."""
-
-    @property
-    def title(self) -> str:
-        """As that of the measure."""
-        return self.inner.title
-
-    def verdict(self) -> list[str]:
-        """Return the lines, with where they hold."""
-        return [] if self.silent else [f"at the start: {line}" for line in self.inner.verdict()]
-
-    def rows(self) -> Rows:
-        return self.inner.rows()
-
-    def notes(self) -> list[str]:
-        return self.inner.notes()
-
-    def facts(self) -> dict[str, Any]:
-        return self.inner.facts()
-
-    def draw(self) -> Any:
-        return self.inner.draw()
-
-
-@dataclass(frozen=True, eq=False)
-class InThisRun(Measure):
-    """A measure of pilot runs beside an answer about all that may happen: it holds for this run only."""
-
-    inner: Measure
-
-    @property
-    def title(self) -> str:
-        """As that of the measure."""
-        return self.inner.title
-
-    def verdict(self) -> list[str]:
-        """Return the lines, with where they hold."""
-        return [f"this run only: {line}" for line in self.inner.verdict()]
-
-    def rows(self) -> Rows:
-        return self.inner.rows()
-
-    def notes(self) -> list[str]:
-        return self.inner.notes()
-
-    def facts(self) -> dict[str, Any]:
-        return self.inner.facts()
-
-    def draw(self) -> Any:
-        return self.inner.draw()
-
-
-@dataclass(frozen=True)
-class OnePoint(Measure):
-    """The answer of linear models alone where not all is linear: what they say holds where they were made."""
-
-    simulators: tuple[str, ...]
-    title = "at the initial state only"
-
-    def verdict(self) -> list[str]:
-        named = list_names(list(self.simulators), 3)
-        return [f"{self.title}: {named} may be different later in the run, and no pilot run was made"]
-
-    def facts(self) -> dict[str, Any]:
-        return {self.title: self.simulators}
-
-
-def arrange_measures(
-    measures: Sequence[Measure],
-    followed: Followed,
-    whole: tuple[type[Measure], ...],
-    silent: tuple[type[Measure], ...],
-) -> list[Measure]:
-    """Return the measures with those of the trajectory first; predictions of one point give way to them.
-
-    `whole` are the kinds that do not rest on linear models, `silent` those that are tables only.
-    """
-    verdict = followed.verdict
-    others = (followed.prediction, followed.stability)
-    if verdict.beside:
-        *before, reasons = measures  # why something was not taken comes last
-        return [*before, verdict, *(InThisRun(each) for each in others if each is not None), reasons]
-    if not verdict.leads:
-        return [*measures, verdict]
-    found: list[Measure] = [verdict, *(each for each in others if each is not None)]
-    for each in measures:
-        if isinstance(each, whole):
-            found.append(each)
-        elif not isinstance(each, (PredictedError, ErrorLimit)):
-            found.append(AtStart(each, isinstance(each, silent)))
-    return found
-
-
-def stand_beside(followed: Followed, doubts: tuple[str, ...]) -> Followed:
-    """Return what was found as a statement on this run, beside an answer that leads."""
-    return replace(followed, verdict=replace(followed.verdict, leads=False, beside=True, doubts=doubts))
-
-
-def add_doubt(followed: Followed, doubt: str) -> Followed:
-    """Return what was found, with one more doubt, the first."""
-    return replace(followed, verdict=replace(followed.verdict, doubts=(doubt, *followed.verdict.doubts)))
-
-
-def repeats_run(linear: Experiment, first: PilotRun) -> bool:
-    """Return whether a linear composite, run as the plan is, gives the rows of the first pilot run."""
-    if first.failure or first.ended_by:
-        return False
-    try:
-        other = run_pilot(linear, Fraction(1), first.steps, max(REPEATED, first.seconds))
-    except HocketError:
-        return False
-    if other.failure or other.steps < first.steps:
-        return False
-    for port, (t, values) in first.ports.items():
-        if port not in other.ports or len(other.ports[port][0]) != len(t):
-            return False
-        peak = float(np.abs(values).max(initial=0.0))
-        times, found = other.ports[port]
-        if not (np.array_equal(times, t) and bool((np.abs(found - values) <= SAME * peak).all())):
-            return False
-    return True
-
-
-def confirm(followed: Followed) -> Followed:
-    """Return what was found as a confirmation of linear models, which lead."""
-    return replace(followed, verdict=replace(followed.verdict, leads=False))
