@@ -12,9 +12,9 @@ import hocket as hk
 from analysis.nonlinear_systems import SYSTEMS, System
 from hocket.analysis.coupling_check import check
 from hocket.analysis.linearisation import linearise
+from hocket.analysis.measure import join_facts
 from hocket.analysis.pilot import Pilots, make_pilots, run_pilot
 from hocket.analysis.pilot_error import estimate_pilot_error
-from hocket.analysis.measure import join_facts
 from hocket.errors import ScenarioError
 from hocket.model.experiment import Experiment
 
