@@ -271,3 +271,28 @@ def test_ctrl_c_ends_a_map(tmp_path, monkeypatch):
     done = invoked("check", a_loop(tmp_path), "--vary", "step=0.1:2", "--vary", "gain.D[1,1]=-8:-2")
     assert (done.exit_code, done.stderr, done.stdout) == (1, "interrupted\n", "")
     assert len(asked) == 20
+
+
+def a_cubic_loop(tmp_path):
+    """x' = -x^3 + u, u = -x held: soft at the start, and judged along pilot runs."""
+    (tmp_path / "soft.py").write_text("def f(t, x, u):\n    return [-(x[0] ** 3) + u[0]]\n")
+    file = tmp_path / "soft.toml"
+    plant = 'type = "ode"\nf = "soft.py:f"\nx0 = [2]\ninputs = ["u"]\noutputs = ["x"]\n'
+    gain = 'type = "gain"\ngain = -1\n'
+    wires = '[connections]\n"plant.u" = "gain.y"\n"gain.u" = "plant.x"\n'
+    text = f'step = "0.1 s"\n[run]\nstop = 2\n{wires}[models.plant]\n{plant}[models.gain]\n{gain}'
+    file.write_text(text)
+    return file
+
+
+def test_pilot_runs_and_the_limit_of_the_error(tmp_path):
+    file = a_cubic_loop(tmp_path)
+    assert good("check", file).startswith("sound along this trajectory, to 2 s: predicted global error ")
+    assert not good("check", file, "--no-pilot").startswith("sound along this trajectory")
+    said = json.loads(good("check", file, "--json", "-"))
+    assert said["judgement"] == "sound"
+    assert said["along the trajectory"]["limit"] == 0.5
+    done = invoked("check", file, "--max-error", "0.1%")
+    assert done.exit_code == 1
+    assert done.stdout.startswith("unsound along this trajectory, to 2 s: ")
+    assert "is not a part of the peak" in refused("check", file, "--max-error", "some")

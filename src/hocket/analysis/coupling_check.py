@@ -19,12 +19,14 @@ from hocket.analysis.bond_energy import BondCheck, BondResiduals, balanced_leave
 from hocket.analysis.consistency import Consistency, relative_consistency
 from hocket.analysis.error_prediction import PredictedError, predicted_error
 from hocket.analysis.exact_solution import ExactSolution, exact_solution
-from hocket.analysis.linear_models import merge_micro_steps, played_sources, with_sources
+from hocket.analysis.linear_models import merge_micro_steps, named_leaves, played_sources, with_sources
 from hocket.analysis.linear_reading import Reading, read_linear
-from hocket.analysis.linearisation import LinearisedLeaf, LinearModels, linearise
+from hocket.analysis.linearisation import SURE, LinearisedLeaf, LinearModels, linearise
 from hocket.analysis.measure import Measure, Outcome, verdict_lines, worst_outcome
+from hocket.analysis.pilot import SECONDS
 from hocket.analysis.posedness import Posedness, posedness
 from hocket.analysis.recommended_change import RecommendedChanges, best_change, suggest_changes
+from hocket.analysis.sampled_models import SampledStandIn
 from hocket.analysis.stability import (
     EDGE,
     MARGIN,
@@ -41,11 +43,31 @@ from hocket.analysis.stability_intervals import LargestStep, largest_stable_step
 from hocket.analysis.stability_radius import ON_REQUEST, StabilityRadii, radius_per_simulator
 from hocket.analysis.switched_modes import OdeModes
 from hocket.analysis.switched_stability import SwitchedStability, switched_stability
+from hocket.analysis.trajectory import (
+    MAX_ERROR,
+    ErrorLimit,
+    Followed,
+    Judgement,
+    TrajectoryStability,
+    TrajectoryVerdict,
+    judge_trajectory,
+    needs_pilot,
+)
+from hocket.analysis.trajectory_weight import (
+    AtStart,
+    OnePoint,
+    add_doubt,
+    arrange_measures,
+    confirm,
+    linear_models_hold,
+    repeats_run,
+    stand_beside,
+)
 from hocket.analysis.zero_stability import ZeroStability, zero_stability
 from hocket.errors import ConvergenceError, HocketError, ScenarioError
 from hocket.execution.run import whole_steps
 from hocket.files.experiments import ExperimentLike, as_experiment, check_times
-from hocket.model.arguments import expect, expect_flags, is_flag
+from hocket.model.arguments import expect, expect_flags, is_flag, is_positive
 from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
@@ -54,6 +76,7 @@ from hocket.plan import Adapt
 from hocket.planning.compiler.contract import insertions
 from hocket.planning.planner import plan_tree
 from hocket.planning.prepare import without_constraints
+from hocket.simulators.crossing import Detector
 
 M = TypeVar("M", bound=Measure)
 T = TypeVar("T")
@@ -123,6 +146,8 @@ class Check:
     consistency = _Named(Consistency)
     bonds = _Named(BondCheck)
     changes = _Named(RecommendedChanges)
+    trajectory = _Named(TrajectoryVerdict)
+    variation = _Named(TrajectoryStability)
     leaves = _Entries(LinearModels, lambda found: found.leaves)
     iterations = _Entries(IterationTable, lambda found: found.levels)
     robustness = _Entries(StabilityRadii, lambda found: found.radii)
@@ -130,13 +155,20 @@ class Check:
 
     def get(self, kind: type[M]) -> M | None:
         """Return the measure of a kind; None: it was not taken."""
-        return next((each for each in self.measures if isinstance(each, kind)), None)
+        plain = (each.inner if isinstance(each, AtStart) else each for each in self.measures)
+        return next((each for each in plain if isinstance(each, kind)), None)
 
     @property
     def outcome(self) -> Outcome:
-        """The worst of all measures; without a spectral radius nothing is judged."""
-        judged = self.stability is not None or self.switched is not None
-        return max(worst_outcome(self.measures), Outcome.GOOD if judged else Outcome.NOT_JUDGED)
+        """The worst of all measures; without a spectral radius or a pilot run nothing is judged."""
+        led = self.trajectory is not None and self.trajectory.leads
+        known = led or self.stability is not None or self.switched is not None
+        return max(worst_outcome(self.measures), Outcome.GOOD if known else Outcome.NOT_JUDGED)
+
+    @property
+    def judgement(self) -> Judgement:
+        """Sound, unsound or not judged."""
+        return {0: Judgement.SOUND, 1: Judgement.UNSOUND}.get(self.outcome.exit_code, Judgement.NOT_JUDGED)
 
     @property
     def good(self) -> bool:
@@ -158,6 +190,9 @@ def check(
     parameters: Mapping[str, Any] | None = None,
     advise: bool = True,
     robust: bool | None = None,
+    pilot: bool = True,
+    pilot_seconds: float = SECONDS,
+    max_error: float = MAX_ERROR,
 ) -> Check:
     """Return what can be said of a coupling before it is run; raises ScenarioError for what is none.
 
@@ -165,8 +200,14 @@ def check(
     `stop` and `start` are in seconds, or as in "500 ms", and in place of those of a file; without a stop no
     error of a run is predicted. What is not linear is linearised at the start. `advise` tries changes;
     `robust` computes other macro steps and stability radii (None: where that takes little time).
+
+    Where not all is linear the plan is run in memory, with its steps and with shorter ones, for about
+    `pilot_seconds` of real time: what these runs say counts, along their trajectory. `pilot=False` keeps to
+    the linear models at the start. A predicted error above `max_error`, a part of the peak, is unsound.
     """
-    expect_flags(advise=advise)
+    expect_flags(advise=advise, pilot=pilot)
+    expect(is_positive(pilot_seconds), "pilot_seconds", pilot_seconds, "seconds, above zero")
+    expect(is_positive(max_error), "max_error", max_error, "a part of the peak, above zero: 0.5 is 50 %")
     expect(robust is None or is_flag(robust), "robust", robust, "True, False or None")
     experiment = as_experiment(
         what, connections, start=start, stop=stop, step=step, parameters=parameters, done="checked"
@@ -181,10 +222,56 @@ def check(
         fault = error.faults[0]
         why = f"{fault.what}: {fault.where}" if fault.where else fault.what
         return Check((replace(posed, ill_posed=why),))
+    coupling.limit = max_error
     coupling.found += [posed, coupling.models]
     for name, take in SWITCHED if coupling.modes else MEASURES if coupling.linear else BLIND:
         coupling.attempt(name, take)
-    return Check((*coupling.found, Unjudged(tuple(map(coupling.explain_insertions, coupling.failed)))))
+    own = [leaf for leaf in coupling.models.leaves if leaf.path not in coupling.inserted or leaf.fit > SURE]
+    if needs_pilot(experiment, own):
+        followed = _follow(coupling, pilot_seconds, max_error) if pilot else None
+        if followed is not None:
+            whole = (Posedness, BondCheck, BondResiduals, Unjudged)
+            return Check(
+                tuple(arrange_measures(coupling.all_measures(), followed, whole, (RecommendedChanges,)))
+            )
+        bent = tuple(leaf.path for leaf in own if leaf.how not in ("exact", "constant", "refused"))
+        why = "its steps cannot be shortened, or it does not start" if pilot else ""
+        return Check((*([OnePoint(bent, why)] if bent else []), *coupling.all_measures()))
+    return Check(coupling.all_measures())
+
+
+def _follow(coupling: Coupling, seconds: float, limit: float) -> Followed | None:
+    """Return what pilot runs say, with the weight it has; None: they were not possible, and why is noted."""
+    followed = coupling.guard(
+        "pilot runs", lambda: judge_trajectory(coupling.experiment, coupling.linear, seconds, limit)
+    )
+    return None if followed is None else _weigh(coupling, followed)
+
+
+def _weigh(coupling: Coupling, followed: Followed) -> Followed:
+    """Return what pilot runs say with the weight it has: first, as a confirmation, or of this run only."""
+    judgement, doubts = followed.verdict.judgement, followed.verdict.doubts
+    if linear_models_hold(coupling.get(PredictedError), followed.verdict.error, coupling.models):
+        return confirm(followed)
+    if coupling.is_sampled and repeats_run(coupling.linear_experiment, followed.verdict.pilots.runs[0]):
+        # the reading is that of the run itself, only errors of the steps are not in it
+        stable = coupling.stability.outcome.exit_code == 0
+        if judgement is Judgement.UNSOUND and stable:
+            return followed
+        return stand_beside(followed, () if judgement is Judgement.SOUND else doubts)
+    switched, stable_start = coupling.get(SwitchedStability), coupling.get(Stability)
+    if switched is not None and not switched.proven:
+        if judgement is Judgement.UNSOUND:
+            return add_doubt(followed, switched.doubt)
+        return stand_beside(followed, doubts)
+    if coupling.has_crossings and judgement is not Judgement.UNSOUND:
+        return stand_beside(followed, doubts)
+    silent = "" if stable_start is None else stable_start.silent
+    if silent and judgement is Judgement.NOT_JUDGED:
+        return stand_beside(followed, doubts)
+    if silent:
+        return add_doubt(followed, f"`{silent}` does not respond where it starts, and may switch later")
+    return followed
 
 
 @dataclass(eq=False)
@@ -197,6 +284,8 @@ class Coupling:
     """The passes that inserted a simulator, by its path."""
     advise: bool
     robust: bool | None
+    limit: float = math.inf
+    """Of the peak: a predicted error above this is unsound."""
     linear: Composite | None = None
     """With linear models, micro steps merged; None: some simulator has none."""
     modes: Mapping[str, OdeModes] = field(default_factory=dict)
@@ -242,6 +331,24 @@ class Coupling:
         linear = self.reading.composite
         return linear if self.length is None else with_sources(linear, self.length, self.experiment.start)
 
+    @property
+    def is_sampled(self) -> bool:
+        """Whether all has linear models, and some of them are sampled at times that they announce."""
+        if self.linear is None or self.modes or any(leaf.mute for leaf in self.models.leaves):
+            return False
+        return any(isinstance(model, SampledStandIn) for _, model in named_leaves(self.linear))
+
+    @property
+    def linear_experiment(self) -> Experiment:
+        """The run that the linear models would make, with their sources."""
+        return replace(self.experiment, composite=self.moving)
+
+    @property
+    def has_crossings(self) -> bool:
+        """Whether steps end where a value crosses another, and something may react to it."""
+        leaves = plan_tree(self.experiment.composite).leaves.wiring.models
+        return any(isinstance(model, Detector) for model in leaves)
+
     def get(self, kind: type[M]) -> M | None:
         """Return a measure that was taken before."""
         return Check(tuple(self.found)).get(kind)
@@ -269,6 +376,19 @@ class Coupling:
         except (np.linalg.LinAlgError, OverflowError) as error:
             self.failed.append(f"{name}: its numbers are too large or too small ({error})")
         return None
+
+    def all_measures(self) -> tuple[Measure, ...]:
+        """Return what was found, and why other measures could not be taken."""
+        predicted, stable = self.get(PredictedError), self.get(Stability)
+        if (
+            predicted is not None
+            and predicted.above_limit
+            and stable is not None
+            and stable.outcome.exit_code == 0
+            and not (predicted.worthless and predicted.decides)
+        ):
+            self.found.insert(0, ErrorLimit(predicted.worst.relative, predicted.limit))
+        return (*self.found, Unjudged(tuple(map(self.explain_insertions, self.failed))))
 
     def explain_insertions(self, reason: str) -> str:
         """Return a reason that says which of the simulators it names are not the author's."""
@@ -357,7 +477,8 @@ def _predict_error(coupling: Coupling) -> PredictedError | None:
         return None
     found = predicted_error(moving if played else reading, length, measure=len(reading.core) <= LARGE)
     ports = tuple(replace(port, at=port.at + float(coupling.experiment.start)) for port in found.ports)
-    return replace(found, ports=ports, decides=coupling.stability.grows_by_itself)
+    decides = coupling.stability.grows_by_itself
+    return replace(found, ports=ports, decides=decides, limit=coupling.limit)
 
 
 def _find_stable_steps(coupling: Coupling) -> LargestStep | None:

@@ -191,13 +191,20 @@ class PredictedError(Measure):
     order: ErrorOrder
     decides: bool = False
     """The exact system grows: whether the run is of use is decided by its error."""
+    limit: float = math.inf
+    """Of the peak: an error above this is unsound."""
 
     title = "predicted errors"
 
     @property
+    def above_limit(self) -> bool:
+        """Whether the largest error is above the limit."""
+        return self.worst.relative > self.limit
+
+    @property
     def outcome(self) -> Outcome:
-        """Bad if the system grows and the run does not follow it."""
-        if self.worthless and self.decides:
+        """Bad if the system grows and the run does not follow it, or the error is above the limit."""
+        if (self.worthless and self.decides) or self.above_limit:
             return Outcome.BAD
         return Outcome.GOOD if self.worst.relative <= LARGE else Outcome.CAUTION
 

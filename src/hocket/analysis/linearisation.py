@@ -55,6 +55,8 @@ NUDGE = float(np.finfo(float).eps) ** (1 / 3)
 """Where central differences err least."""
 TRIED = 1e-3
 """The change of states and inputs at which a tangent is compared with its model."""
+SQUARE = 1.7
+"""The power of a change with which what a tangent leaves out falls at least, where all is smooth."""
 PUSHED, FEW_STEPS = 1e-3, 4
 """How far inputs are moved, and for how many steps, to see whether outputs stand still."""
 REST = 1e-9
@@ -222,7 +224,9 @@ def _fit_tangent(
     fit = _tangent_error(look, point, slopes, sizes)
     if fit > POOR:
         what = f"the residual of its Jacobian is {100.0 * min(fit, 1.0):.0f} % at changes of {TRIED:g}"
-        raise CurvedError(f"{what}: it is not smooth at this point")
+        smooth = "it is smooth, but curved: its linear model holds for smaller changes only"
+        why = smooth if _curves_smoothly(look, point, slopes, sizes) else "it is not smooth at this point"
+        raise CurvedError(f"{what}: {why}")
     if (sizes < np.maximum(np.abs(point), 1.0)).any():
         notes = (*notes, f"linear for changes of about {TRIED * sizes.min():.2g} only")
     matrices = slopes[:n, :n], slopes[:n, n:], slopes[n:, :n], slopes[n:, n:]
@@ -251,6 +255,21 @@ def _tangent_error(look: Look, point: Array, slopes: Array, sizes: Array) -> flo
         if size > 1e-12 * float(np.abs(there).max(initial=0.0)):
             worst = max(worst, float(np.abs(found - told).max()) / size)
     return worst if math.isfinite(worst) else math.inf
+
+
+def _curves_smoothly(look: Look, point: Array, slopes: Array, sizes: Array) -> bool:
+    """Return whether what the tangent leaves out falls with the square of the change, or faster."""
+    there = look(point)
+
+    def left_out(part: float) -> float:
+        changes = (sign * row for row in np.diag(part * TRIED * sizes) for sign in (1.0, -1.0))
+        return max(float(np.abs(look(point + each) - there - slopes @ each).max()) for each in changes)
+
+    whole, half, quarter = left_out(1.0), left_out(0.5), left_out(0.25)
+    if not (math.isfinite(whole) and whole > 0.0 and half > 0.0 and quarter > 0.0):
+        return False
+    powers = math.log2(whole / half), math.log2(half / quarter)
+    return min(powers) >= SQUARE and abs(powers[0] - powers[1]) <= SQUARE - 1.0
 
 
 SURE = 1e-9

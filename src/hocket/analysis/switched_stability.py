@@ -93,6 +93,15 @@ class SwitchedStability(Measure):
         lines = [f"not judged: {each}, switching not judged: {len(self.modes)} found, {radius}"]
         return lines + [f"not judged: switching of the coupling: {said}" for said in self._statements()]
 
+    @property
+    def doubt(self) -> str:
+        """What is not known, in a few words."""
+        failing = sum(not mode.stable for mode in self.modes)
+        if failing:
+            return f"not stable in {failing} of {len(self.modes)} modes, switching not judged"
+        each = "stable in its only mode" if len(self.modes) == 1 else "stable in each mode"
+        return f"{each}, switching not judged"
+
     def _statements(self) -> list[str]:
         """Return what is proven of the exact system."""
         if not self.whole:

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 OPTION = "--vary"
 MAP_COLUMNS, MAP_ROWS = 41, 31
 """Points of a map, unless they are given."""
+PILOT_SECONDS = 2.0
+"""As `hocket.check` has it, without importing what it needs."""
+MAX_ERROR = 0.5
+"""The same of the limit of a predicted error, a part of the peak."""
 WIDE = 100.0
 """From this ratio of its ends on, a range is searched on a logarithmic scale."""
 
@@ -117,6 +121,18 @@ def _check_varied_name(composite: Composite, name: str, value: float, where: str
         raise error from None
 
 
+def parse_share(text: str, name: str) -> float:
+    """Return a part of a whole, written as 0.5 or as 50 %."""
+    number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
+    try:
+        value = float(number) / (100.0 if percent else 1.0)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0.0):
+        raise ScenarioError(f"`{text}` is not a part of the peak", name, "50% or 0.5")
+    return value
+
+
 def map_stability(
     experiment: Experiment, over: Sequence[VariedRange], quiet: bool
 ) -> Intervals | StabilityMap:
@@ -157,6 +173,21 @@ def check(
             "Only find where it is stable: step=10ms:200ms, plant.k=1:100; given twice: a map.",
         ),
     ] = None,
+    pilot: Annotated[
+        bool,
+        option(
+            "",
+            "Run what is not linear in memory, with shorter steps too, or judge it at the start only.",
+            "--pilot/--no-pilot",
+            show_default=False,
+        ),
+    ] = True,
+    pilot_seconds: Annotated[
+        float, option("SECONDS", "Of real time that pilot runs may take together.")
+    ] = PILOT_SECONDS,
+    max_error: Annotated[
+        str | None, option("SHARE", "A predicted error above this part of the peak is unsound: 50%, 0.5.")
+    ] = None,
     quick: runs.Quick = False,
     again: runs.Again = False,
 ) -> None:
@@ -164,7 +195,8 @@ def check(
 
     It is judged by the very plan that will be run: spectral radius, least-damped modes, predicted errors,
     stability radii, recommended changes. What is not linear is linearised at its start; black boxes are
-    identified from pulse responses.
+    identified from pulse responses. Where these may be wrong later, pilot runs decide: the plan itself, in
+    memory, with its steps and with shorter ones.
 
     With --vary: for which values of one parameter it is stable, or a map over two: `step`, the step of a
     level (axle.step), what --set sets, an entry of a matrix (plant.A[2,1]), the alpha of a filtered hold
@@ -173,7 +205,7 @@ def check(
     After a run, given its folder: the global error, estimated from two more runs with shorter steps; with
     --quick from connection defects and linear models.
 
-    Exit codes: 0 the coupling may be run, 1 ill posed or unstable (a run: error too large, or the estimate
+    Exit codes: 0 sound, 1 unsound: ill posed, unstable, or the error too large (a run: or the estimate
     not reliable), 2 bad scenario or command, 3 not judged.
 
     Examples:
@@ -183,12 +215,14 @@ def check(
     """
     if runs.is_run(files):
         others = {"--stop": stop, **changes.typed_options(), "--vary": vary, "--robust": robust}
+        others |= {"--no-pilot": not pilot, "--max-error": max_error}
         runs.check_run(files[0], quick, again, plot, as_json, everything, others)
         return
     runs.refuse_run_options(files, {"--quick": quick, "--again": again})
     experiment = isolate_few(read_changed(files, changes, stop))
     check_outputs(as_json, plot)
     measures: Sequence[Measure]
+    facts: dict[str, object] = {}
     if vary:
         over = parse_ranges(experiment.composite, vary)
         measures, outcome = [map_stability(experiment, over, quiet=str(as_json) == "-")], Outcome.GOOD
@@ -196,6 +230,9 @@ def check(
         from hocket.analysis.coupling_check import check as checked
 
         with locate_faults(files, ["stop"] if stop else []):
-            found = checked(experiment, robust=robust)
-        measures, outcome = found.measures, found.outcome
-    runs.present_measures(measures, plot, as_json, everything, outcome)
+            limit = MAX_ERROR if max_error is None else parse_share(max_error, "--max-error")
+            found = checked(
+                experiment, robust=robust, pilot=pilot, pilot_seconds=pilot_seconds, max_error=limit
+            )
+        measures, outcome, facts = found.measures, found.outcome, {"judgement": str(found.judgement)}
+    runs.present_measures(measures, plot, as_json, everything, outcome, facts)
