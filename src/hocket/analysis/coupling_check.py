@@ -202,8 +202,9 @@ def check(
     `robust` computes other macro steps and stability radii (None: where that takes little time).
 
     Where not all is linear the plan is run in memory, with its steps and with shorter ones, for about
-    `pilot_seconds` of real time: what these runs say counts, along their trajectory. `pilot=False` keeps to
-    the linear models at the start. A predicted error above `max_error`, a part of the peak, is unsound.
+    `pilot_seconds` of computing time: what these runs say counts, along their trajectory. `pilot=False`
+    keeps to the linear models at the start. A predicted error above `max_error`, a part of the peak, is
+    unsound.
     """
     expect_flags(advise=advise, pilot=pilot)
     expect(is_positive(pilot_seconds), "pilot_seconds", pilot_seconds, "seconds, above zero")

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -315,7 +315,7 @@ def _read_stability(
         reader = trajectory_reader(composite, linear, trace.rows, ports, begin)
         if len(reader.reading.cells) > MOST_NUMBERS:
             return None
-        reader.deadline = perf_counter() + READING
+        reader.deadline = process_time() + READING
         return TrajectoryStability(read_trajectory(reader))
     except (HocketError, ArithmeticError, ValueError, np.linalg.LinAlgError):
         return None  # a second opinion only: the pilot runs are the first

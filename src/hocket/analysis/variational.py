@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from time import perf_counter
+from time import process_time
 from typing import Any, cast
 
 import numpy as np
@@ -151,7 +151,7 @@ class TrajectoryReader:
     start: float
     step: float
     deadline: float = math.inf
-    """By perf_counter."""
+    """By process_time."""
 
     def __post_init__(self) -> None:
         self.leaves: list[tuple[str, Any]] = named_leaves(self.reading.composite)
@@ -179,7 +179,7 @@ class TrajectoryReader:
         """Return macro steps at which slopes are taken, at most so many: closer where they change."""
         first = min(FIRST, most)
         points = sorted({round(k * (self.count - 1) / (first - 1)) for k in range(first)})
-        while len(points) < most and perf_counter() < self.deadline:
+        while len(points) < most and process_time() < self.deadline:
             gaps = [(self._distance(one, two), one, two) for one, two in pairwise(points) if two - one > 1]
             gaps = [each for each in gaps if each[0] > CHANGES]
             if not gaps:
@@ -201,7 +201,7 @@ class TrajectoryReader:
         found: dict[str, float] = {}
         for name, finder in self.finders.items():
             for one, two in pairwise(points):
-                if perf_counter() > self.deadline:
+                if process_time() > self.deadline:
                     break
                 low, high = self._sharpest_step(finder, name, one, two)
                 if low is not None and self._is_sharp(finder, name, low, high):
@@ -279,9 +279,9 @@ def read_trajectory(reader: TrajectoryReader) -> VariationalReading:
     from scipy.linalg import expm
 
     switches = reader.find_switches(reader.scan_points())
-    begin = perf_counter()
+    begin = process_time()
     reader.phi_at(0)
-    affordable = max(FEWEST, _whole((reader.deadline - begin) / (2.0 * (perf_counter() - begin))))
+    affordable = max(FEWEST, _whole((reader.deadline - begin) / (2.0 * (process_time() - begin))))
     points = reader.choose_points(min(POINTS, affordable))
     period, reading = float(reader.reading.period), reader.reading
     stride = max(1, round(period / reader.step))
