@@ -1,4 +1,4 @@
-"""A CAN bus of three nodes: who has the smallest identifier sends first, and nobody is interrupted.
+"""A CAN bus of three nodes: the smallest identifier is sent first, and no frame is interrupted.
 
 Run it with `python examples/can_bus.py [FOLDER]`: it prints how long frames of each node wait at most, and
 draws can_bus.png. Nodes and bus are atomic DEVS models; frames are events whose value is the identifier.
