@@ -67,11 +67,13 @@ wheel: $(STAMP)
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
 	@ls dist/*.whl
 
-# -e: the Python files are used where they are; the compiled core is built anew when its sources change
+# -e: the Python files are used where they are; the compiled core is built anew when its sources change.
+# Bytecode is written here, as for every installed package: where PYTHONDONTWRITEBYTECODE is set, each start would compile all modules
 $(STAMP): pyproject.toml $(NATIVE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	MAKEFLAGS= $(BIN)/python -m pip install --quiet -e ".[dev]"
+	$(BIN)/python -m compileall -q src/hocket
 	rm -f $(VENV)/.installed-*
 	touch $(STAMP)
 
