@@ -47,16 +47,16 @@ bool find_simple(double value, Ratio& found) {
 
 }  // namespace
 
-Ratio Ratio::reduce(__int128 n, __int128 d) {
+Ratio Ratio::reduce(__int128 n, __int128 d, bool exact) {
     const __int128 common = std::max<__int128>(1, gcd(n, d));
     n /= common;
     d /= common;
-    while (d > largest_whole || n > largest_whole ||
-           n < -largest_whole) {  // beyond 64 bits: the nearest that fits
+    while (d > largest_whole || n > largest_whole || n < -largest_whole) {
+        exact = false;
         n /= 2;
         d = std::max<__int128>(1, d / 2);
     }
-    return {static_cast<std::int64_t>(n), static_cast<std::int64_t>(d)};
+    return {static_cast<std::int64_t>(n), static_cast<std::int64_t>(d), exact};
 }
 
 Ratio Ratio::of(double seconds) {
@@ -78,9 +78,12 @@ Ratio Ratio::of(double seconds) {
     std::from_chars(at + (at[1] == '+' ? 2 : 1), end, exponent);
     Ratio simple;
     if (digits > 13 && find_simple(seconds, simple)) return simple;
-    for (; exponent > 0 && n < largest_whole; --exponent) n *= 10;
-    for (; exponent < 0 && d < largest_whole; ++exponent) d *= 10;
-    return reduce(text[0] == '-' ? -n : n, d);
+    constexpr __int128 room = static_cast<__int128>(1) << 123;  // a tenth of what 128 bits hold
+    for (; exponent > 0 && n < room; --exponent) n *= 10;
+    for (; exponent < 0 && d < room; ++exponent) d *= 10;
+    for (; exponent < 0 && n != 0; ++exponent) n /= 10;  // below 1e-37 s: digits are lost, the size is kept
+    const Ratio nearest = reduce(text[0] == '-' ? -n : n, d);
+    return {nearest.n, nearest.d};
 }
 
 Clocks::Clocks(std::vector<ClockSetup> clocks) : setup(std::move(clocks)), state(setup.size()) {
@@ -142,6 +145,15 @@ void Clocks::end_time() {
     for (ClockState& each : state) each.ticked = false;
 }
 
+int Clocks::find_inexact() const {
+    for (std::size_t k = 0; k < setup.size(); ++k) {
+        const ClockState& each = state[k];
+        if (setup[k].kind != ClockSetup::Kind::periodic || !each.waits) continue;
+        if (!each.interval.exact || (!each.found && !each.next.exact)) return static_cast<int>(k);
+    }
+    return -1;
+}
+
 bool Clocks::set_interval(int clock, const Ratio& interval) {
     ClockState& each = state[clock];
     const bool periodic = setup[clock].kind == ClockSetup::Kind::periodic;
@@ -154,6 +166,7 @@ bool Clocks::set_interval(int clock, const Ratio& interval) {
         const bool before = each.count == 0;
         each.interval = interval;
         if (before) return true;
+        each.found = true;
         each.base = now;  // a tunable interval counts from now
         each.count = 1;
         each.next = now + interval;

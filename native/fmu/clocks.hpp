@@ -16,16 +16,19 @@ namespace hocket {
 
 struct Ratio {
     std::int64_t n = 0, d = 1;
+    bool exact =
+        true;  // false: 64 bits do not hold the fraction that was meant, and this is the nearest that fits
     double value() const { return static_cast<double>(static_cast<long double>(n) / d); }
-    // What a float was meant as: the decimal it is written as, or a fraction such as 1/3.
+    // What a float was meant as: the decimal it is written as, or a fraction such as 1/3; of more digits than
+    // 64 bits hold, as many as a float has. That is all a float can say: it counts as exact.
     static Ratio of(double seconds);
-    static Ratio reduce(__int128 n, __int128 d);
+    static Ratio reduce(__int128 n, __int128 d, bool exact = true);
     friend Ratio operator+(const Ratio& a, const Ratio& b) {
         return reduce(static_cast<__int128>(a.n) * b.d + static_cast<__int128>(b.n) * a.d,
-                      static_cast<__int128>(a.d) * b.d);
+                      static_cast<__int128>(a.d) * b.d, a.exact && b.exact);
     }
     friend Ratio operator*(std::int64_t k, const Ratio& a) {
-        return reduce(static_cast<__int128>(k) * a.n, a.d);
+        return reduce(static_cast<__int128>(k) * a.n, a.d, a.exact);
     }
 };
 
@@ -47,6 +50,7 @@ struct ClockSetup {
 struct ClockState {
     bool waits = false;  // for its next tick
     bool ticked = false, active = false;
+    bool found = false;  // its base is the time of an event, a float: not the start of the run
     std::int64_t count = 0;
     Ratio base, next, interval;
 };
@@ -61,6 +65,8 @@ class Clocks {
     void start(double t);
     void end_instant();  // none is active any more
     void end_time();     // the event mode is over
+    // A periodic clock whose next tick is a fraction that 64 bits do not hold; -1: none.
+    int find_inexact() const;
     // The interval of a clock, or a new one; false: it is not allowed.
     bool set_interval(int clock, const Ratio& interval);
     std::vector<ClockSetup> setup;

@@ -247,6 +247,7 @@ class Fmu3 final : public Fmu {
         fresh_ = true;
         for (std::size_t k = 0; k < clocks_.setup.size(); ++k)
             if (clocks_.setup[k].told && !ask_interval(static_cast<int>(k))) return false;
+        if (!keep_exact()) return false;
         if (setup.grid == 0.0) {  // nothing ticks: a trial
             open_ports();
             return !setup.events || leave_events();
@@ -260,6 +261,23 @@ class Fmu3 final : public Fmu {
     bool refuse_interval(int k) {
         return wrong("the interval of its clock number " + std::to_string(k + 1) + " is " +
                      written(told_.value()) + " s: that of a periodic clock must be above zero, none below");
+    }
+    bool refuse_shift(int k) {
+        return wrong("the shift of its clock number " + std::to_string(k + 1) + " is " +
+                     written(clocks_.setup[k].shift.value()) + " s: a shift must not be below zero");
+    }
+    // Ticks of periodic clocks are fractions: where 64 bits do not hold them, they would move without a word.
+    bool keep_exact() {
+        const int k = clocks_.find_inexact();
+        if (k < 0) return true;
+        const auto fraction = [](const Ratio& ratio) {
+            return (ratio.exact ? "" : "about ") + std::to_string(ratio.n) + "/" + std::to_string(ratio.d);
+        };
+        return wrong("its clock number " + std::to_string(k + 1) + " ticks from " +
+                     fraction(clocks_.setup[k].shift) + " s after the start on, every " +
+                     fraction(clocks_.state[k].interval) + " s, and tick number " +
+                     std::to_string(clocks_.state[k].count + 1) +
+                     " is not a fraction of 64 bits: start time, shift and interval have no common tick");
     }
     bool ask_interval(int k) {
         const ClockSetup& clock = clocks_.setup[k];
@@ -291,9 +309,9 @@ class Fmu3 final : public Fmu {
         } else if (get_shift_) {
             double seconds = 0.0;
             if (!call(get_shift_, &clock.reference, one, &seconds)) return false;
-            clock.shift = Ratio::of(seconds);
+            clock.shift = Ratio::of(std::isfinite(seconds) ? seconds : -1.0);
         }
-        return true;
+        return clock.shift.n >= 0 || refuse_shift(k);
     }
     // Clocked variables have values while a clock of theirs ticks.
     void open_ports() {
@@ -373,7 +391,7 @@ class Fmu3 final : public Fmu {
             if (wanted && !ask_interval(static_cast<int>(k))) return false;
         }
         fresh_ = false;
-        return true;
+        return keep_exact();
     }
     // Inputs in event mode.
     bool put_now(const double* u) {

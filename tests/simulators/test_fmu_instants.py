@@ -301,6 +301,33 @@ def test_an_interval_that_the_fmu_tells_must_be_above_zero(tmp_path):
         hk.run(hk.Composite(hk.Scenario({"m": model}), 1), stop=1)
 
 
+def test_ticks_that_64_bits_do_not_hold_are_refused(folder):
+    """From 1/4294967279 s on every 1/4294967291 s: both are prime, and their product is above 2^63."""
+    ticks = {"p": {"ticks": {"intervalVariability": "constant", "intervalCounter": 1, "resolution": 4294967291}}}
+    model = hk.Fmu(build("metronome", 3, folder=folder, file="primes.fmu", variables=ticks))
+    start = Fraction(1, 4294967279)
+    for engine in ("native", "interpreter"):
+        with pytest.raises(hk.SimulatorError, match=r"clock number 1 .* every 1/4294967291 s.*no common tick"):
+            hk.run(hk.Composite(hk.Scenario({"m": model}), 1), start=start, stop=start + 1, engine=engine)
+
+
+def test_an_interval_beyond_64_bits_is_refused(tmp_path):
+    interval = {"intervalCounter": 10**18 + 9, "resolution": 10**19}
+    ticks = {"p": {"ticks": {"intervalVariability": "constant", **interval}}}
+    with pytest.raises(hk.HocketError, match=r"the interval of the clock `p` is 10+9/10+ s"):
+        hk.Fmu(build("metronome", 3, folder=tmp_path, variables=ticks))
+
+
+@pytest.mark.parametrize("interval", [1.2345678901234567e-3, 0.1 + 0.2, 1 / 3])
+def test_an_interval_with_all_the_digits_of_a_float_ticks(folder, interval):
+    ticks = {"p": {"ticks": {"intervalVariability": "constant", "intervalDecimal": interval}}}
+    model = hk.Fmu(build("metronome", 3, folder=folder, file=f"digits_{interval}.fmu", variables=ticks))
+    run = run_both({"m": model}, {}, "1 s", 1)
+    n = run["m.n_p"]
+    rises = n.t[np.flatnonzero(np.diff(n.values)) + 1]
+    assert rises == pytest.approx(interval * np.arange(int(1 / interval + 1e-9) + 1), rel=1e-12)
+
+
 def test_an_input_with_two_clocks_is_refused(tmp_path):
     path = build("metronome", 3, folder=tmp_path, variables={"u": {"clocks": ["p", "q"]}})
     with pytest.raises(hk.ScenarioError, match="the input `u` has 2 clocks: `p`, `q`"):

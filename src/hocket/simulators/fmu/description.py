@@ -52,6 +52,7 @@ _TYPES = {
 }
 _DERIVATIVE = "ContinuousStateDerivative"
 _DECLARED = ("unit", "min", "max", "nominal", "relativeQuantity")
+_LARGEST = 2**63 - 1
 """What a variable takes from its declared type."""
 _read: dict[str, tuple[tuple[int, int], Description]] = {}
 
@@ -432,10 +433,16 @@ class _DescriptionReader:
             if text is None:
                 return None
             try:
-                return seconds(text) if counter is None else Fraction(text)
+                # a decimal is a float, which says no more than a fraction of 64 bits
+                found = seconds(text).limit_denominator(_LARGEST) if counter is None else Fraction(text)
             except (ValueError, ZeroDivisionError):
                 self.faults.append(Fault(f"the {role} of the clock `{name}` is `{text}`", self.where))
                 return None
+            if max(abs(found.numerator), found.denominator) > _LARGEST:
+                what = f"the {role} of the clock `{name}` is {found} s"
+                self.faults.append(Fault(what, self.where, "a fraction of two numbers up to 2^63 - 1"))
+                return None
+            return found
 
         kind = given.get("intervalVariability", "triggered")
         interval, shift = duration("interval"), duration("shift") or Fraction(0)
