@@ -262,7 +262,7 @@ class Fmu : public Simulator {
     // All that a step of plain reals touches, in one cache line: a ring of many FMUs lives on this.
     struct alignas(64) Hot {
         bool feeds = false;  // outputs may be asked for again: it must be known what is set
-        Stage stage{0};      // of these three, the one under way
+        Stage stage{0};      // of these three, the one that was called last
         std::uint16_t inputs = 0, outputs = 0;
         fmi::Instance instance = nullptr;
         void (*const* calls)() = nullptr;  // set, doStep, get
