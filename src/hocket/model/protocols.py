@@ -458,7 +458,10 @@ def declarations(given: object, protocol: type) -> dict[str, Any]:
 def provides(given: object, protocol: type[Asked]) -> TypeGuard[Asked]:
     """Return whether an object or a class has all that a protocol asks for beyond what it inherits."""
     wanted: type = protocol
-    return all(hasattr(given, name) for name in members_of(wanted))
+    for name in members_of(wanted):  # noqa: SIM110 - every simulator of a run is asked, several times
+        if not hasattr(given, name):
+            return False
+    return True
 
 
 def hand_on(source: object, target: object, protocols: tuple[type, ...]) -> None:
