@@ -172,7 +172,7 @@ def _estimate_port_error(
     """
     if not others:
         return None
-    shared = [_shared_rows(run, other) for other in others]
+    shared = [shared_rows(run, other) for other in others]
     here, half = shared[0]
     if not len(here):
         return None
@@ -195,7 +195,7 @@ def _estimate_port_error(
     return PortEstimate(series, error, order)
 
 
-def _shared_rows(run: Series, other: Series) -> tuple[Any, Array]:
+def shared_rows(run: Series, other: Series) -> tuple[Any, Array]:
     """Return which rows of a run another has too, and the values it has there."""
     at, kept = matching_rows(run.t, other.t)
     last = np.append(np.diff(run.t) > 0.0, True)[: len(run.t)]  # of rows with one time the last counts
