@@ -343,9 +343,7 @@ class _Bookkeeper:
         meant = replace(self.experiment, composite=composite, every=self.every)
         self.runs += 1
         with self.watch(meant, f"with {what}") if self.watch else nullcontext() as progress:
-            found = run_experiment(
-                meant, {}, record=self.run.ports, engine=self.engine, progress=progress
-            )
+            found = run_experiment(meant, {}, record=self.run.ports, engine=self.engine, progress=progress)
         if found.status != "finished":
             raise ScenarioError(f"the run with {what} did not come to its end: {found.status}")
         return found
