@@ -65,13 +65,12 @@ Knob: TypeAlias = LevelKnob | SolverKnob
 def find_knobs(composite: Composite) -> tuple[list[LevelKnob], list[SolverKnob]]:
     """Return the levels and the solvers that can be tightened, in the order of the scenario."""
     levels = list(_find_levels(composite, ""))
-    steps = {level.path: level.step for level in levels}
     solvers = []
     for path, model in leaves(composite):
         plain = _unwrap(model)
         if not _has_solver(plain):
             continue
-        macro = _level_step(composite, path, steps)
+        macro = _level_step(composite, path)
         own = step_of(plain)
         fixed = method_of(plain) in ORDERS
         micro = macro / math.ceil(macro / own) if own is not None and own < macro else macro
@@ -101,11 +100,11 @@ def _find_levels(composite: Composite, path: str) -> Iterator[LevelKnob]:
             yield from _find_levels(model, f"{path}.{name}" if path else name)
 
 
-def _level_step(composite: Composite, path: str, steps: dict[str, Fraction]) -> Fraction:
+def _level_step(composite: Composite, path: str) -> Fraction:
     level: Any = composite
     for name in path.split(".")[:-1]:
         level = level.scenario.models[name]
-    return cast("Fraction", level.step)
+    return level.step  # type: ignore[no-any-return]
 
 
 def _unwrap(model: Model) -> Model:

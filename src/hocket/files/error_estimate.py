@@ -186,6 +186,8 @@ class ErrorEstimate:
     """Of the method `defect`: each connection, the worst first."""
     runs: int = 0
     """How many runs with shorter steps came to their end, of two."""
+    prediction: tuple[tuple[str, float], ...] = ()
+    """What `hocket check` predicts for each port, a part of its peak; empty: nothing was predicted."""
 
     def __getitem__(self, port: str) -> PortEstimate:
         for each in self.ports:
@@ -301,6 +303,7 @@ def write_estimate(folder: Path | str, estimate: ErrorEstimate) -> None:
         "doubts": estimate.doubts,
         "unseen": estimate.unseen,
         "runs": estimate.runs,
+        "prediction": [[port, _json_number(error)] for port, error in estimate.prediction],
         "ports": [
             {"port": each.port, "unit": each.run.unit, "order": _json_number(each.order)}
             | {"largest": _json_number(each.largest), "relative": _json_number(each.relative)}
@@ -384,6 +387,7 @@ def _parse_estimate(facts: Mapping[str, Any], place: Path) -> ErrorEstimate:
         tuple(map(str, facts["unseen"])),
         gaps,
         int(facts["runs"]),
+        tuple((str(port), float(error)) for port, error in facts.get("prediction", ())),
     )
 
 
