@@ -39,6 +39,7 @@ from hocket.model.clock import Clock
 from hocket.model.experiment import Experiment
 from hocket.model.protocols import Array
 from hocket.planning.parameters import is_fmu
+from hocket.planning.source_pulses import missed_pulses
 from hocket.planning.tree import PlanTree
 from hocket.simulators.fmu.log_messages import deliver
 
@@ -206,7 +207,10 @@ class Execution:
                 self.engine = NativeEngine(self.level, self.recorded, threads)
         self.next_look = 0.0
         plan_notes = job.design.plan.all_notes()
-        self.notes = merge_notes([*job.experiment.notes, *plan_notes, *start_notes, *_fmu_notes(job.design)])
+        pulses = [str(each) for each in missed_pulses(job.design, job.clock.time(0), job.stop)]
+        self.notes = merge_notes(
+            [*job.experiment.notes, *plan_notes, *start_notes, *_fmu_notes(job.design), *pulses]
+        )
         tables = [entry.table for entry in self.recorded]
         self.recorder.open(tables)
         self.output.begin(
