@@ -3,7 +3,7 @@
 In:  an Experiment that was run, or the Run in a folder
 Out: an ErrorBudget: the error of each level's coupling and of each simulator's solver, and which is to blame
 
-The parts add up where the error is small: then it is linear in what causes it (theory, section 8.4).
+The parts add up where the error is small: then it is linear in what causes it (theory, section 9.1).
 """
 
 from __future__ import annotations
@@ -194,7 +194,8 @@ class ErrorBudget(Measure):
         yield f"to change first: {blamed.remedy}{blamed.gain}"
         for change, left in self.tried:
             helps = "leaves" if left < self.relative else "does not help: it leaves"
-            yield f"{change} {helps} an error of {Share(left):.2g} of peak in place of {Share(self.relative):.2g}"
+            before = f"{Share(self.relative):.2g}"
+            yield f"{change} {helps} an error of {Share(left):.2g} of peak in place of {before}"
 
     def _doubt_lines(self) -> Iterator[str]:
         if not self.gap <= CLOSES:

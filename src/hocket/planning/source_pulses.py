@@ -40,9 +40,9 @@ class MissedPulse:
 
     def __str__(self) -> str:
         return (
-            f"`{self.port}` has a pulse at {self.at:.6g} s that lasts {self.width:.3g} s, between two samples "
-            f"of the macro step {self.step:g} s: the others do not see it; shorten the step, or announce the "
-            'pulse by jumps (a `Table` with repeated times or interpolation="hold")'
+            f"`{self.port}` has a pulse at {self.at:.6g} s that lasts {self.width:.3g} s, between two "
+            f"samples of the macro step {self.step:g} s: the others do not see it; shorten the step, or "
+            'announce the pulse by jumps (a `Table` with repeated times or interpolation="hold")'
         )
 
 
@@ -64,12 +64,12 @@ def _source_pulses(model: Any, name: str, start: float, stop: float, step: float
         source.start(start)
         if isinstance(model, Function):
             steps = min(steps, MOST // LOOKS)
-            inside = start + step / LOOKS * np.arange(steps * LOOKS + 1)
+            inside: Array = start + step / LOOKS * np.arange(steps * LOOKS + 1, dtype=float)
             jumps: list[float] = []
         else:
             inside = np.array([t for t in source.times if start <= t <= start + steps * step])
             jumps = [source.times[row] for row in source.jumps]
-        grid = start + step * np.arange(steps + 1)
+        grid: Array = start + step * np.arange(steps + 1, dtype=float)
         ends, between = (_outputs(source, times) for times in (grid, inside))
     except (HocketError, ArithmeticError, TypeError, ValueError, LookupError):
         return  # the run itself says what is wrong with it
