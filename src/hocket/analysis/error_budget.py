@@ -112,7 +112,7 @@ class BudgetPart:
     @property
     def gain(self) -> str:
         """What the change brings."""
-        if self.order is None or getattr(self.knob, "rtol", None) is not None:
+        if self.order is None:  # of what keeps a tolerance there is none
             return ""
         return f"; that divides its part by {2.0**self.order:.2g}"
 

@@ -114,8 +114,7 @@ def _unwrap(model: Model) -> Model:
 
 
 def _is_exact(model: Model) -> bool:
-    states = getattr(model, "x0", None)
-    stateless = provides(model, IntegratedModel) and states is not None and not len(states)
+    stateless = provides(model, IntegratedModel) and not len(model.x0)
     return stateless or method_of(model) == "exact" or isinstance(model, (Table, Csv, Function))
 
 
@@ -142,7 +141,7 @@ def _tighten_model(model: Model, knob: SolverKnob, part: int) -> Model:
     options: dict[str, Any] = {"step": knob.step / part}
     if knob.rtol is not None:
         solver: Any = model
-        options |= {name: sharpen(getattr(solver, name)) for name in ("rtol", "atol")}
+        options |= {"rtol": sharpen(solver.rtol), "atol": sharpen(solver.atol)}
     if is_fmu(model):
         from hocket.simulators.fmu.recipe import remake_fmu
 

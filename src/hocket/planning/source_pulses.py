@@ -79,7 +79,8 @@ def _source_pulses(model: Any, name: str, start: float, stop: float, step: float
     met = {int((t - start) / step) for t in jumps}
     free = np.array([index not in met for index in whole])
     for column, port in enumerate(model.outputs):
-        if port.discrete or getattr(model, "interpolation", "linear") == "hold" or steps < 1:
+        held = not isinstance(model, Function) and model.interpolation == "hold"
+        if port.discrete or held or steps < 1:
             continue
         own, both = between[:, column], (ends[whole, column], ends[whole + 1, column])
         height = np.maximum(own - np.maximum(*both), np.minimum(*both) - own)
