@@ -240,8 +240,11 @@ class AlgebraicLoop:
         ]
         slopes = {(d.child, d.port) for d in within if d.extrapolation is not None and d.extrapolation.slopes}
         nodes = [level.wiring.output_places[path] for path in ports]
+        beside = {(d.child, d.port) for d in within} - set(nodes)
         # a slope follows every input at once, so with slopes all that is handed on inside is in the loop
-        more = {(d.child, d.port) for d in within} - set(nodes) if slopes else set()
+        more = beside if slopes else set()
+        self.passes = 1 + len(beside - more)
+        """Evaluations after which outputs beside the loop, which feed each other in no cycle, follow it."""
         values = [*nodes, *_by_path(level, more)]
         places = [*((*node, VALUE) for node in values), *((*node, SLOPE) for node in _by_path(level, slopes))]
         self.unknowns = Unknowns(level, places)
@@ -254,7 +257,9 @@ class AlgebraicLoop:
             self._evaluate(fixed_point(self._evaluate, [float(value) for value in guess], self.names, t))
             return
         try:
-            self._evaluate(linear_fixed_point(self._evaluate, guess)[0])
+            found = linear_fixed_point(self._evaluate, guess)[0]
+            for _ in range(self.passes):  # the last guesses were units, of which nothing may be left
+                self._evaluate(found)
         except SingularError:
             raise no_solution(self.names, t) from None
 
