@@ -41,9 +41,7 @@ def draw_nested_loop(number: int) -> Composite:
     step = Fraction(1, int(rng.choice([10, 20, 50])))
     inner = {"a": draw_simulator(rng, 1, 1), "b": draw_simulator(rng, 2, 1)}
     within = {"b.u0": "a.y0"} if rng.random() < 0.5 else {"b.u0": "b.y0"}
-    level = Composite(
-        Scenario(inner, within), step / int(rng.integers(1, 4)), orchestrator(), Polynomial(1)
-    )
+    level = Composite(Scenario(inner, within), step / int(rng.integers(1, 4)), orchestrator(), Polynomial(1))
     sims = {"outer": draw_simulator(rng, 1, 2), "level": level}
     wires = {"outer.u0": "level.a.y0", "level.a.u0": "outer.y0", "level.b.u1": "outer.y1"}
     if rng.random() < 0.5:

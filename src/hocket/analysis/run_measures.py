@@ -13,7 +13,7 @@ from typing import Any
 from hocket.analysis.error_prediction import LARGE
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.files.bond_flows import KEEPS, BondFlows, read_bond_flows
-from hocket.files.error_estimate import WRONG, ErrorEstimate
+from hocket.files.error_estimate import ErrorEstimate
 from hocket.files.run_folder import Run
 from hocket.model.units import Share
 
@@ -54,9 +54,9 @@ class GlobalErrors(RunMeasure):
         found = self.estimate
         if found is None or not found.ports:
             return Outcome.NOT_JUDGED
-        worst = found.ports[0].relative
-        if not worst < WRONG:
+        if found.is_wrong:
             return Outcome.BAD
+        worst = found.ports[0].relative
         return Outcome.UNRELIABLE if found.doubts else Outcome.CAUTION if worst > LARGE else Outcome.GOOD
 
     def verdict(self) -> list[str]:

@@ -129,7 +129,8 @@ def run(
         done.plot(path=picture)
     if not quiet:
         print_written(csv, picture)
-    if not done.is_complete or (strict and done.info.get("findings")):
+    wrong = believed is not None and believed.is_wrong
+    if not done.is_complete or wrong or (strict and done.info.get("findings")):
         raise typer.Exit(1)
 
 

@@ -220,6 +220,11 @@ class ErrorEstimate:
         """There is an estimate, it is reliable, and it is not of the size of the values."""
         return bool(self.ports) and not self.doubts and self.ports[0].relative < WRONG
 
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the global error is of the size of the values, or is not a number."""
+        return bool(self.ports) and not self.ports[0].relative < WRONG
+
     def verdict(self) -> list[str]:
         """Return the largest global error, where it is, and whether the estimate is reliable."""
         left_out = (f"not included: {what}" for what in self.unseen)
@@ -231,7 +236,7 @@ class ErrorEstimate:
             belief = ", not reliable" if self.doubts else ""
             size = _describe_error(worst, worst.run.unit)
             yield f"estimated global error{belief}: {size} in `{worst.port}`, at {format_time(worst.at)} s"
-            if worst.relative >= WRONG:
+            if self.is_wrong:
                 yield f"the result is wrong: the global error exceeds {Share(WRONG):.0f} of peak"
         else:
             yield "not judged: there is no estimate of the global error"
