@@ -60,6 +60,7 @@ from hocket.analysis.trajectory_weight import (
     arrange_measures,
     confirm,
     linear_models_hold,
+    pilots_suffice,
     repeats_run,
     stand_beside,
 )
@@ -262,7 +263,7 @@ def _weigh(coupling: Coupling, followed: Followed) -> Followed:
         return stand_beside(followed, () if judgement is Judgement.SOUND else doubts)
     switched, stable_start = coupling.get(SwitchedStability), coupling.get(Stability)
     if switched is not None and not switched.proven:
-        if judgement is Judgement.UNSOUND:
+        if judgement is Judgement.UNSOUND or pilots_suffice(followed, switched.all_stable):
             return add_doubt(followed, switched.doubt)
         return stand_beside(followed, doubts)
     if coupling.has_crossings and judgement is not Judgement.UNSOUND:
