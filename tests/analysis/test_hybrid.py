@@ -347,7 +347,10 @@ def test_saturation_is_read_per_mode():
     actuator = hk.Ode(rate, x0=[0.0], inputs=["x"], outputs=["u"], method="adaptive")
     plant = hk.StateSpace(A=[[0.5]], B=[[1]], C=[[1]], x0=[0.01], inputs=["u"], outputs=["x"])
     found = check(in_loop(actuator, plant), 5)
-    assert found.outcome is Outcome.NOT_JUDGED
+    # this run stays near zero: SciPy has it at 35 % of peak (`other.u`), below the limit
+    assert found.judgement == "sound"
+    assert found.trajectory.error.relative == pytest.approx(0.352, rel=0.1)
+    assert "not stable in 2 of 3 modes, switching not judged" in found.verdict()[0]
     modes = {mode.stable for mode in found.switched.modes}
     assert modes == {True, False}
     # saturated, the plant is by itself
