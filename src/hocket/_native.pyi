@@ -821,6 +821,7 @@ class ClockSetup:
         fractions: bool,
         interval: tuple[int, int],
         shift: tuple[int, int],
+        name: str,
     ) -> None: ...
 
 class FmuSetup:

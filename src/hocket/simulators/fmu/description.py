@@ -442,6 +442,10 @@ class _DescriptionReader:
         if interval is not None and (interval < 0 or (interval == 0 and kind in PERIODIC)):
             what = f"the interval of the clock `{name}` is {interval} s"
             self.faults.append(Fault(what, self.where, "a time above zero"))
+        for role, time in (("interval", interval), ("shift", shift)):
+            if time is not None and max(abs(time.numerator), time.denominator) >= 2**63:
+                what = f"the {role} of the clock `{name}` is {time} s"
+                self.faults.append(Fault(what, self.where, "a fraction of whole numbers in 64 bits"))
         if shift < 0:
             what = f"the shift of the clock `{name}` is {shift} s"
             self.faults.append(Fault(what, self.where, "a time that is not below zero"))

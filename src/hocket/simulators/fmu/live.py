@@ -410,6 +410,7 @@ def clock_setup(model: Fmu) -> dict[str, Any]:
             fractions=ticks.fractions,
             interval=interval.as_integer_ratio(),
             shift=ticks.shift.as_integer_ratio(),
+            name=variable.name,
         )
 
     return {
