@@ -9,7 +9,7 @@ NATIVE := CMakeLists.txt $(wildcard native/*/*)
 # Chromium comes while the core is built
 MAKEFLAGS += -j2
 
-.PHONY: demo test test-all test-sanitized lists mutants lint types browser wheel bench clean
+.PHONY: demo test test-all test-sanitized lists mutants lint types browser site wheel bench clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/three_masses.py
@@ -59,6 +59,10 @@ browser:
 
 types: $(STAMP)
 	$(BIN)/mypy
+
+# the documentation site, in build/site; any warning is an error
+site: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/loop.py

@@ -105,7 +105,7 @@ void bind_setup(nb::module_& module) {
             "__init__",
             [](ClockSetup* self, fmi::Reference reference, int kind, int place, int priority, bool told,
                bool tunable, bool fractions, std::pair<std::int64_t, std::int64_t> interval,
-               std::pair<std::int64_t, std::int64_t> shift) {
+               std::pair<std::int64_t, std::int64_t> shift, std::string name) {
                 new (self) ClockSetup{reference,
                                       static_cast<ClockSetup::Kind>(kind),
                                       place,
@@ -114,10 +114,11 @@ void bind_setup(nb::module_& module) {
                                       tunable,
                                       fractions,
                                       {interval.first, interval.second},
-                                      {shift.first, shift.second}};
+                                      {shift.first, shift.second},
+                                      std::move(name)};
             },
             nb::kw_only(), "reference"_a, "kind"_a, "place"_a, "priority"_a, "told"_a, "tunable"_a,
-            "fractions"_a, "interval"_a, "shift"_a);
+            "fractions"_a, "interval"_a, "shift"_a, "name"_a);
     nb::class_<Setup>(module, "FmuSetup")
         .def("__init__", &make_setup, nb::kw_only(), "name"_a, "token"_a, "resources"_a, "logging"_a,
              "events"_a, "feeds_through"_a, "variable"_a, "interpolates"_a, "inputs"_a, "outputs"_a, "set"_a,
@@ -290,6 +291,7 @@ void bind_fmus(nb::module_& module) {
                 if (!rows) return std::nullopt;
                 return std::tuple(rows->t, rows->h, rows->y, rows->u);
             })
+        .def("begins_smoothly", &Fmu::begins_smoothly)
         .def("text",
              [](Fmu& self, int port) -> nb::object {
                  std::string value;

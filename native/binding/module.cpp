@@ -46,10 +46,17 @@ struct LevelReport {
     std::vector<LinkLoad> links;
 };
 
+// A state of the whole tree; it keeps the tree alive, whose simulators know what it means.
+struct SavedState {
+    std::shared_ptr<Level> level;
+    Snapshot snapshot;
+};
+
 class Engine {
   public:
     Engine(LevelBuilder& outermost, std::vector<std::shared_ptr<RowBuffer>> rows, int threads, bool always)
         : level_(std::move(outermost.level)), rows_(std::move(rows)) {
+        gather(*level_);
         if (threads > 1) {
             pool_ = std::make_unique<ThreadPool>(threads);
             level_->share(pool_.get(), always, level_->needs_python());
@@ -87,6 +94,70 @@ class Engine {
         return done;
     }
 
+    // By hand: makes so many steps; returns how many it made, or -1 minus that number where there is more to
+    // know: a failure, an order to stop, or a simulator that has asked to end the simulation.
+    std::int64_t advance(std::int64_t steps) {
+        watch_->begin(interval, [this](bool) {
+            nb::gil_scoped_acquire acquire;
+            if (PyErr_CheckSignals() == 0) return true;
+            raised_ = std::make_exception_ptr(nb::python_error());
+            return false;
+        });
+        const LookWhileWaiting looks([this] { return watch_->go_on(); });
+        const std::uint64_t ends = end_requests.ever.load(std::memory_order_relaxed);
+        std::int64_t done = 0;
+        const auto advance = [&] {
+            while (done < steps && level_->run_step()) {
+                ++done;
+                if (end_requests.ever.load(std::memory_order_relaxed) != ends) break;
+                if (watch_->due() && !watch_->go_on()) break;
+            }
+        };
+        if (level_->needs_python()) {
+            advance();
+        } else {
+            nb::gil_scoped_release release;
+            advance();
+        }
+        if (raised_) std::rethrow_exception(std::exchange(raised_, nullptr));
+        const bool ended = end_requests.ever.load(std::memory_order_relaxed) != ends;
+        return done == steps && !ended ? done : -1 - done;
+    }
+
+    // The newest output, or the input, of a child at the time reached.
+    double value(int level, int number, int port, bool is_input) const {
+        const Level& found = find(level);
+        return is_input ? found.input_value(number, port)
+                        : found.state.memory.y[found.state.slots[number].y + port];
+    }
+    void set_own_input(int port, double value) { level_->set_own_input(port, value); }
+    void set_input(int level, int child, int port, double value) {
+        find(level).set_input(child, port, value);
+    }
+    void release_input(int level, int child, int port) { find(level).release_input(child, port); }
+    void set_output(int level, int child, int port, double value) {
+        find(level).set_output(child, port, value);
+    }
+    bool release_output(int level, int child, int port, bool evaluate) {
+        return find(level).release_output(child, port, evaluate);
+    }
+
+    // The state of the whole tree; none: `failure` says why.
+    std::shared_ptr<SavedState> save() {
+        auto saved = std::make_shared<SavedState>();
+        saved->level = level_;
+        saved->snapshot.whole = true;
+        return level_->save(saved->snapshot) ? saved : nullptr;
+    }
+    bool restore(SavedState& saved) {
+        if (saved.level != level_) throw std::invalid_argument("a state of another engine");
+        forget_failures();
+        if (!level_->restore(saved.snapshot)) return false;
+        watch_->go_on_again();
+        return true;
+    }
+    void forget_failures() { forget_inside(*level_); }
+
     // Whether `attend` has said that the run does not go on.
     bool stopped() const { return watch_->stopped(); }
 
@@ -105,7 +176,9 @@ class Engine {
     nb::object take_error() const {
         const Failure& f = level_->state.failures.first();
         if (f.kind != Failure::Kind::raised) return nb::none();
-        auto* simulator = dynamic_cast<PythonSimulator*>(child(f.level, f.child).get());
+        const std::shared_ptr<Simulator>& failed = child(f.level, f.child);
+        const std::shared_ptr<Simulator>* itself = failed->itself();
+        auto* simulator = dynamic_cast<PythonSimulator*>((itself ? *itself : failed).get());
         return simulator ? simulator->take_error() : nb::none();
     }
 
@@ -133,14 +206,21 @@ class Engine {
     }
 
   private:
-    static const Level* find(const Level& level, int number) {
-        if (level.state.number == number) return &level;
-        for (const Level* inner : level.levels_inside())
-            if (const Level* found = find(*inner, number)) return found;
-        return nullptr;
+    static constexpr double interval = 0.1;  // seconds between two looks at signals
+
+    static void forget_inside(Level& level) {
+        level.state.failures.forget_all();
+        for (Level* inner : level.levels_inside()) forget_inside(*inner);
     }
-    const Level& find(int number) const {
-        if (const Level* found = find(*level_, number)) return *found;
+    void gather(Level& level) {
+        const auto number = static_cast<std::size_t>(level.state.number);
+        if (levels_.size() <= number) levels_.resize(number + 1);
+        levels_[number] = &level;
+        for (Level* inner : level.levels_inside()) gather(*inner);
+    }
+    Level& find(int number) const {
+        const auto at = static_cast<std::size_t>(number);
+        if (at < levels_.size() && levels_[at]) return *levels_[at];
         throw std::out_of_range("there is no such level");
     }
     const std::shared_ptr<Simulator>& child(int level, int number) const {
@@ -175,6 +255,8 @@ class Engine {
     std::vector<std::shared_ptr<RowBuffer>> rows_;
     std::unique_ptr<ThreadPool> pool_;
     std::unique_ptr<Watch> watch_;
+    std::exception_ptr raised_;
+    std::vector<Level*> levels_;  // by their numbers; none: it is condensed
 };
 
 void bind_failure(nb::module_& module) {
@@ -192,7 +274,7 @@ void bind_failure(nb::module_& module) {
         .value("tolerance_not_met", Kind::tolerance_not_met)
         .value("no_energy", Kind::no_energy)
         .value("endless_instants", Kind::endless_instants)
-        .value("stays_due", Kind::stays_due)
+        .value("past_event", Kind::past_event)
         .value("zeno", Kind::zeno)
         .value("chattering", Kind::chattering)
         .value("never_whole", Kind::never_whole)
@@ -262,10 +344,21 @@ NB_MODULE(_native, module) {
     bind_report(module);
     // how many simulators of this process have asked to end their simulation so far
     module.def("count_end_requests", [] { return end_requests.ever.load(); });
+    nb::class_<SavedState>(module, "SavedState");
     nb::class_<Engine>(module, "Engine")
         .def(nb::init<LevelBuilder&, std::vector<std::shared_ptr<RowBuffer>>, int, bool>(), nb::kw_only(),
              "level"_a, "rows"_a, "threads"_a, "always"_a)
         .def("run", &Engine::run, "steps"_a, "seconds"_a, "most_values"_a, "attend"_a.none())
+        .def("advance", &Engine::advance, "steps"_a)
+        .def("value", &Engine::value, "level"_a, "child"_a, "port"_a, "is_input"_a)
+        .def("set_own_input", &Engine::set_own_input, "port"_a, "value"_a)
+        .def("set_input", &Engine::set_input, "level"_a, "child"_a, "port"_a, "value"_a)
+        .def("release_input", &Engine::release_input, "level"_a, "child"_a, "port"_a)
+        .def("set_output", &Engine::set_output, "level"_a, "child"_a, "port"_a, "value"_a)
+        .def("release_output", &Engine::release_output, "level"_a, "child"_a, "port"_a, "evaluate"_a)
+        .def("save", &Engine::save)
+        .def("restore", &Engine::restore, "state"_a)
+        .def("forget_failures", &Engine::forget_failures)
         .def("settle_rows", &Engine::settle_rows)
         .def_prop_ro("stopped", &Engine::stopped)
         .def_prop_ro("within_step", &Engine::within_step)

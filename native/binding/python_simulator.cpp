@@ -83,16 +83,16 @@ bool PythonSimulator::due(std::int64_t& tick) {
         return true;
     }
     try {  // it says what is wrong with a time that is none
-        last_tick_ = nb::cast<std::int64_t>(event_tick_(time));
+        nb::object found = event_tick_(time);
+        int beyond = 0;
+        last_tick_ = PyLong_AsLongLongAndOverflow(found.ptr(), &beyond);
+        if (beyond != 0) last_tick_ = beyond < 0 ? -never_due : never_due;  // the ticks of any run
         last_due_ = time;
         tick = last_tick_;
         return true;
     } catch (nb::python_error& error) {
         error.restore();
         return keep_exception(Call::due, at_);
-    } catch (nb::cast_error&) {
-        tick = never_due;  // beyond any run
-        return true;
     }
 }
 
@@ -113,7 +113,11 @@ bool PythonSimulator::react(std::int64_t tick, int n, const double* u, const std
                          outputs_);
             return keep_exception(Call::react, tick);
         }
-        for (int k = 0; k < outputs_; ++k) shown[k] = PyObject_IsTrue(nb::object(told[k]).ptr()) == 1;
+        for (int k = 0; k < outputs_; ++k) {
+            const int there = PyObject_IsTrue(nb::object(told[k]).ptr());
+            if (there < 0) return keep_exception(Call::react, tick);
+            shown[k] = there == 1;
+        }
         return true;
     } catch (nb::python_error& error) {
         error.restore();
@@ -124,9 +128,10 @@ bool PythonSimulator::react(std::int64_t tick, int n, const double* u, const std
 bool PythonSimulator::commit(bool& again) {
     PyObject* told = PyObject_CallNoArgs(commit_.ptr());
     if (!told) return keep_exception(Call::commit, at_);
-    again = PyObject_IsTrue(told) == 1;
+    const int truth = PyObject_IsTrue(told);
     Py_DECREF(told);
-    return true;
+    again = truth == 1;
+    return truth >= 0 || keep_exception(Call::commit, at_);
 }
 
 bool PythonSimulator::space_events(std::int64_t tick, double interval) {

@@ -24,6 +24,9 @@ struct Clock {
     // The tick of an event: the first place not before a time, or the nearest one (of two, the even one).
     std::int64_t event_tick(double seconds, bool nearest) const {
         constexpr Wide roundings = 4;
+        // beyond the ticks of any run, on either side
+        if (!(std::fabs(seconds) * static_cast<double>(denominator) < 0x1p62 * static_cast<double>(tick)))
+            return seconds < 0.0 ? -never_due : never_due;
         int exponent = 0;
         const auto mantissa = static_cast<std::int64_t>(std::ldexp(std::frexp(seconds, &exponent), 53));
         exponent -= 53;

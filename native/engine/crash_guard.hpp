@@ -16,16 +16,16 @@
 
 namespace hocket {
 
-// Which of a few functions that an instance calls every few nanoseconds is under way, from 1 on; 0: none. It
-// lies beside what these calls read anyway.
+// Which of a few functions that an instance calls every few nanoseconds was called last, from 1 on; 0: none
+// yet. It lies beside what these calls read anyway.
 using Stage = std::atomic<unsigned char>;
 
 // The function of foreign code that a thread is in, and the instance that it was called for.
 struct ForeignCall {
     const char* function = nullptr;
     const void* handle = nullptr;
-    const Stage* stage =
-        nullptr;  // of the newest such instance, which may be gone; counts without a function
+    // Of the instance that goes through its stages, and none in between; counts without a function.
+    const Stage* stage = nullptr;
 };
 
 #ifdef __linux__  // one instruction in place of a call

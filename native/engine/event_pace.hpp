@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/snapshot.hpp"
+
 namespace hocket {
 
 enum class Pace : int { fine, zeno, chattering };
@@ -28,6 +30,10 @@ class EventPace {
     }
 
     double left() const { return left_; }  // ticks from the newest event to the limit
+    void list_state(SnapshotLine& line) {
+        line.growing(ticks_);
+        line(left_);
+    }
 
   private:
     static constexpr int intervals = 8, crowd = 64, many = 32;

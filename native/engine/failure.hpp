@@ -25,7 +25,7 @@ struct Failure {
         tolerance_not_met,
         no_energy,
         endless_instants,
-        stays_due,    // an event whose time is over, and that is due again when it was handled
+        past_event,   // announced at the start, or after commit(), and over then
         zeno,         // events that pile up before some time
         chattering,   // events as close together as time can tell
         never_whole,  // a step that was made shorter again and again
@@ -73,6 +73,8 @@ class FailureLog {
         first_ = {};
         return true;
     }
+
+    void forget_all() { first_ = {}; }  // the state is another one
 
   private:
     Failure first_;

@@ -59,6 +59,12 @@ class InputFitting {
         return feed(fed);
     }
 
+    // What is remembered of a signal begins with its next sample.
+    void begin_anew(int signal) {
+        for (FittedInput& each : inputs_)
+            if (each.kind == FittedInput::Kind::nepce && each.source == signal) each.filter.fresh = true;
+    }
+
     void save(Snapshot& to) const;
     void restore(Snapshot& from);
 

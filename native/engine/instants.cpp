@@ -5,6 +5,12 @@
 
 namespace hocket {
 
+namespace {
+
+constexpr double roundings = 0x1p-42;  // of a time, relative to it
+
+}  // namespace
+
 void Instants::prepare() {
     if (!active()) return;
     jumps_.assign(state_.memory.y.size(), 0);
@@ -16,7 +22,7 @@ void Instants::prepare() {
     for (std::size_t number = 0; number < members_.size(); ++number) {
         Member& member = members_[number];
         const int child = static_cast<int>(number);
-        member.inputs = fitting_.collect({child});
+        member.silent.assign(member.sources.size(), {});
         member.heard.assign(member.sources.size(), 0);
         member.present.assign(member.sources.size(), 0);
         member.shown.assign(member.event_output.size(), 0);
@@ -29,6 +35,12 @@ void Instants::prepare() {
         for (int fit : state_.children[number].fits)
             if (fitting_[fit].kind == FittedInput::Kind::nepce) targets_[fitting_[fit].source].push_back(fit);
     }
+    collect_inputs();
+}
+
+void Instants::collect_inputs() {
+    for (std::size_t number = 0; number < members_.size(); ++number)
+        members_[number].inputs = fitting_.collect({static_cast<int>(number)});
 }
 
 // A step moves the tick of a child; all else that may change what it announces is counted by the level.
@@ -109,24 +121,39 @@ bool Instants::react(int child) {
     Member& member = members_[child];
     Slot& slot = state_.slots[child];
     bool called = false;
-    std::int64_t overdue = never_due;
+    std::int64_t due = never_due;
     if (member.takes_part) {
         if (!ask(taking_[member.taking])) return false;
-        const std::int64_t due = taking_[member.taking].due;
-        if (due < state_.reached && !member.level) overdue = due;
+        due = taking_[member.taking].due;
+        // no step has been made since the last instant that could have found it
+        if (due < member.floor && slot.tick == member.stood && !member.level && !member.eager &&
+            !member.reacted)
+            return state_.fail({.kind = Failure::Kind::past_event,
+                                .child = child,
+                                .tick = state_.reached,
+                                .value = state_.clock.time(due)});
         called = !member.reacted && (member.eager || due <= state_.reached);
         if (called && due <= state_.reached && !member.level && !member.spaced && !mind_pace(child))
             return false;
     }
     if (!called && !has_presence(member)) return true;
-    member.overdue = overdue;
+    member.stood = slot.tick;
+    // an event that is met late may be followed by another one that is late
+    member.floor = due < state_.reached ? due + 1 : state_.reached - rounding();
     return react_member(child, called);
+}
+
+// By how many ticks a time that is announced may miss the time reached, and mean it.
+std::int64_t Instants::rounding() const {
+    const Clock& clock = state_.clock;
+    return clock.quantum +
+           static_cast<std::int64_t>(roundings * std::fabs(clock.time(state_.reached)) / clock.span(1));
 }
 
 // Counts an event of a child; false where they pile up or chatter, unless it can go on.
 bool Instants::mind_pace(int child) {
     constexpr std::int64_t places = 4096, steps = 1 << 20;
-    constexpr double roundings = 0x1p-42, spacing = 0x1p-8;
+    constexpr double spacing = 0x1p-8;
     Member& member = members_[child];
     Slot& slot = state_.slots[child];
     const Clock& clock = state_.clock;
@@ -241,15 +268,6 @@ bool Instants::commit(const std::vector<int>& children) {
         if (!slot.simulator->commit(again)) return state_.fail(slot, Call::commit);
         eager_ += again && !member.eager;
         member.eager = member.eager || again;
-        if (!again && member.overdue != never_due) {
-            std::int64_t due = never_due;
-            if (!slot.simulator->due(due)) return state_.fail(slot, Call::due);
-            if (due == member.overdue)
-                return state_.fail({.kind = Failure::Kind::stays_due,
-                                    .child = child,
-                                    .tick = state_.reached,
-                                    .value = state_.clock.time(due)});
-        }
     }
     for (int child : children)
         if (members_[child].reacted && !store_jumps(child, false, nullptr)) return false;

@@ -34,12 +34,13 @@ struct Member {
     bool level = false;  // it is a level with instants of its own
     // made when the level is prepared
     FedInputs inputs;
+    std::vector<InputSource> silent;               // per input that is overridden: what would drive it
     std::vector<std::int64_t> heard;               // per input: which jump of its source it was told of last
     std::vector<std::uint8_t> present, shown, no;  // room
     std::vector<double> before;
     bool eager = false, reacted = false;
-    std::int64_t overdue = never_due;  // it reacts to an event of this tick, which is over
-    int taking = -1;                   // which one it is of those that take part
+    std::int64_t stood = -1, floor = 0;  // the tick of its last instant; before `floor` it announces nothing
+    int taking = -1;                     // which one it is of those that take part
     EventPace pace;
     bool spaced = false;  // it was asked to go on with fewer events
 };
@@ -55,6 +56,17 @@ class Instants {
     void add(Member member) { members_.push_back(std::move(member)); }
     void set_outputs(std::vector<int> outputs) { outputs_ = std::move(outputs); }
     void prepare();
+    void collect_inputs();  // what feeds those that take part, also after an override
+    // An input that is overridden is not told what its source does.
+    void silence(int child, int input) {
+        if (active()) std::swap(members_[child].sources[input], members_[child].silent[input]);
+    }
+    void unsilence(int child, int input) {
+        if (!active()) return;
+        silence(child, input);
+        Member& member = members_[child];
+        if (!member.sources[input].none()) member.heard[input] = jumps_of(member.sources[input]);
+    }
     int size() const { return static_cast<int>(members_.size()); }
     bool active() const { return !members_.empty(); }
 
@@ -88,6 +100,16 @@ class Instants {
     }
     bool is_shown(int signal) const { return shown_[signal] != 0; }
 
+    // What lasts from step to step; a rollback within a step leaves it alone.
+    void list_state(SnapshotLine& line) {
+        if (!active()) return;
+        line(n, taken, asked, eager_, reacted_, any_shown_, jumps_, own_jumps_, shown_);
+        for (Member& member : members_) {
+            line(member.heard, member.eager, member.reacted, member.stood, member.floor, member.spaced);
+            member.pace.list_state(line);
+        }
+    }
+
     bool continues = false;      // where events pile up, on with fewer of them
     Program* reacts = nullptr;   // of the level's Instant,
     Program* commits = nullptr;  // in two parts
@@ -104,6 +126,7 @@ class Instants {
     std::int64_t jumps_of(const InputSource& source) const;
     void hear(Member& member);
     bool react_member(int child, bool called);
+    std::int64_t rounding() const;
     bool mind_pace(int child);
     bool store_jumps(int child, bool whole, const std::uint8_t* shown);
     void forget(int signal);

@@ -33,6 +33,7 @@ class Iteration {
     const IterationCounts& counts() const { return counts_; }
     const std::vector<double>& residuals() const { return residuals_; }
 
+    void list_state(SnapshotLine& line) { line(counts_.repeats, counts_.total, counts_.most); }
     void save(Snapshot& to) const;
     void restore(Snapshot& from);
 

@@ -41,7 +41,8 @@ Level::Level(int number, Clock clock, std::int64_t length, int degree, int input
       loop_(state, fitting_, stepping_, messages),
       rollback_(state, fitting_, ledger),
       iteration_(state, *this, messages),
-      control_(state, *this, *this, ledger, instants) {}
+      control_(state, *this, *this, ledger, instants),
+      overrides_(state, fitting_) {}
 
 // building
 
@@ -96,8 +97,11 @@ void Level::share(ThreadPool* pool, bool always, bool locked) {
 
 std::vector<Level*> Level::levels_inside() const {
     std::vector<Level*> found;
-    for (const Child& child : state.children)
-        if (auto* level = dynamic_cast<Level*>(child.simulator.get())) found.push_back(level);
+    for (const Child& child : state.children) {
+        const std::shared_ptr<Simulator>* itself = child.simulator->itself();
+        if (auto* level = dynamic_cast<Level*>((itself ? *itself : child.simulator).get()))
+            found.push_back(level);
+    }
     return found;
 }
 
@@ -461,7 +465,8 @@ bool Level::save(Snapshot& to) {
     to.inner.resize(count + 1);
     for (std::size_t number = 0; number < count; ++number) {
         Slot& slot = state.slots[number];
-        const bool stays = static_cast<int>(number) == last_;
+        const bool stays = static_cast<int>(number) == last_ && !to.whole;
+        to.inner[number].whole = to.whole;
         if (!stays && !slot.simulator->save(to.inner[number])) return state.fail(slot, Call::save);
         to.keep(slot.tick);
         to.keep(state.children[number].base);
@@ -473,6 +478,7 @@ bool Level::save(Snapshot& to) {
     iteration_.save(to.inner[count]);
     control_.save(to);
     recorder_.save(to);
+    if (to.whole) list_lasting({to, false});
     return true;
 }
 
@@ -481,7 +487,7 @@ bool Level::restore(Snapshot& from) {
     from.rewind();
     for (std::size_t number = 0; number < count; ++number) {
         Slot& slot = state.slots[number];
-        const bool stays = static_cast<int>(number) == last_;  // it has not stepped since
+        const bool stays = static_cast<int>(number) == last_ && !from.whole;  // it has not stepped since
         if (!stays && !slot.simulator->restore(from.inner[number])) return state.fail(slot, Call::restore);
         from.take(slot.tick);
         ++state.children[number].restored;
@@ -494,7 +500,22 @@ bool Level::restore(Snapshot& from) {
     iteration_.restore(from.inner[count]);
     control_.restore(from);
     recorder_.restore(from);
+    if (!from.whole) return true;
+    list_lasting({from, true});
+    state.reached = state.now;
+    state.steps += state.steps % 2;  // a step that failed is not under way any more
+    state.iterating = 0;
+    state.failures.forget_all();
     return true;
+}
+
+// What lasts beside the state that a rollback within a step needs.
+void Level::list_lasting(SnapshotLine line) {
+    instants.list_state(line);
+    iteration_.list_state(line);
+    control_.list_state(line);
+    if (messages) messages->list_state(line);
+    for (Child& child : state.children) line(child.last_events);
 }
 
 }  // namespace hocket

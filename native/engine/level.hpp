@@ -18,6 +18,7 @@
 #include "engine/level_state.hpp"
 #include "engine/message_counter.hpp"
 #include "engine/operations.hpp"
+#include "engine/overrides.hpp"
 #include "engine/parallel.hpp"
 #include "engine/rollback.hpp"
 #include "engine/row_buffer.hpp"
@@ -71,6 +72,15 @@ class Level final : public Simulator, private ProgramRunner {
     bool set_text(int port, const std::string& value) override;
     const Accounts* accounts() const override { return &ledger.accounts; }
 
+    // by hand, between steps
+    double input_value(int child, int port) const;
+    void set_own_input(int port, double value);
+    void set_input(int child, int port, double value);
+    void release_input(int child, int port);
+    void set_output(int child, int port, double value);
+    // `evaluate`: what it shows itself is asked for; else its memory is going to be restored
+    bool release_output(int child, int port, bool evaluate);
+
     const IterationCounts& iterations() const { return iteration_.counts(); }
     const std::vector<double>& residuals() const {
         return iteration_.residuals();
@@ -88,6 +98,9 @@ class Level final : public Simulator, private ProgramRunner {
 
   private:
     void newest_outputs(double* values);
+    void list_lasting(SnapshotLine line);
+    void refresh(Program& program);
+    void refresh_all();
     struct Output {
         int source;
         double gain, offset;
@@ -154,6 +167,7 @@ class Level final : public Simulator, private ProgramRunner {
     Iteration iteration_;
     StepControl control_;
     ParallelExecution parallel_;
+    Overrides overrides_;
     Program step_program_, output_program_;
     std::vector<Output> outputs_;
     TextPorts texts_in_, texts_out_;

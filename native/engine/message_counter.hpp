@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/snapshot.hpp"
+
 namespace hocket {
 
 struct MessageCounter {
@@ -33,6 +35,15 @@ struct MessageCounter {
     std::vector<std::int64_t> versions;
     std::vector<Link> links;
     std::vector<Member> members;
+
+    void list_state(SnapshotLine& line) {
+        line(versions);
+        for (Link& link : links) line(link.known, link.messages, link.values);
+        for (Member& member : members) {
+            for (Input& input : member.inputs) line(input.given);
+            for (Output& output : member.outputs) line(output.due);
+        }
+    }
 
     // `ports`: none means all.
     void feed(int child, const std::vector<int>* ports = nullptr) {

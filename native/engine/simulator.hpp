@@ -86,6 +86,8 @@ class Simulator {
     virtual Failure failure() const { return {}; }
     // Forgets a failure that a shorter step may mend.
     virtual bool forget_failure() { return false; }
+    // The simulator whose outputs it replaces; none: it is one itself.
+    virtual const std::shared_ptr<Simulator>* itself() const { return nullptr; }
     virtual const Accounts* accounts() const { return nullptr; }  // of the power bonds inside a level
 };
 

@@ -40,7 +40,8 @@ class Snapshot {
     std::int64_t take_count() { return counts_[count_++]; }
     const std::vector<double>& numbers() const { return numbers_; }
 
-    std::int64_t rows = 0;             // how many values its rows had
+    bool whole = false;     // of all that lasts, between two steps; not: of what a rollback within one needs
+    std::int64_t rows = 0;  // how many values its rows had
     std::vector<Snapshot> inner;       // of the simulators inside
     std::shared_ptr<void> of_its_own;  // what only the simulator knows: the state of an FMU, a Python object
 
@@ -48,6 +49,36 @@ class Snapshot {
     std::vector<double> numbers_;
     std::vector<std::int64_t> counts_;
     std::size_t number_ = 0, count_ = 0;
+};
+
+// Keeps what is listed, or takes it back: what lasts is listed once for both.
+class SnapshotLine {
+  public:
+    SnapshotLine(Snapshot& snapshot, bool takes) : snapshot_(snapshot), takes_(takes) {}
+
+    template <class... Listed> void operator()(Listed&... listed) { (pass(listed), ...); }
+    // A list that is longer at some times than at others.
+    template <class T> void growing(std::vector<T>& list) {
+        auto size = static_cast<std::int64_t>(list.size());
+        pass(size);
+        list.resize(static_cast<std::size_t>(size));
+        pass(list);
+    }
+
+  private:
+    void pass(double& number) { takes_ ? snapshot_.take(number) : snapshot_.keep(number); }
+    template <class T> void pass(T& count) {
+        if (takes_)
+            count = static_cast<T>(snapshot_.take_count());
+        else
+            snapshot_.keep(static_cast<std::int64_t>(count));
+    }
+    template <class T> void pass(std::vector<T>& list) {
+        for (T& each : list) pass(each);
+    }
+
+    Snapshot& snapshot_;
+    bool takes_;
 };
 
 }  // namespace hocket

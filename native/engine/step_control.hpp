@@ -36,6 +36,10 @@ class StepControl {
     }
 
     const StepCounts& counts() const { return counts_; }
+    void list_state(SnapshotLine& line) {
+        line(counts_.accepted, counts_.rejected, counts_.shortest, counts_.longest, counts_.passed,
+             counts_.passed_at, counts_.worst, counts_.seen);
+    }
     void save(Snapshot& to) const {
         if (controller_) controller_->save(to);
     }

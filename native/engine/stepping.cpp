@@ -100,7 +100,11 @@ bool Stepping::read(Slot& slot, const std::vector<int>& ports) {
 }
 
 bool Stepping::step_read_slowly(Slot& slot, std::int64_t ticks) {
-    if (!slot.quick) return step(slot, ticks) && read(slot);
+    if (!slot.quick) {
+        // what shows nothing is read only where the plan says so: a level that evaluates what is inside
+        const bool shows = state_.children[state_.index(slot)].outputs > 0;
+        return step(slot, ticks) && (!shows || read(slot));
+    }
     const Span other = span(slot, ticks);
     slot.tick += ticks;
     ExchangeMemory& memory = state_.memory;

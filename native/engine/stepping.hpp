@@ -27,7 +27,6 @@ class Stepping {
     bool read(Slot& slot) {
         const int number = state_.index(slot);
         const Child& child = state_.children[number];
-        if (child.outputs == 0) return true;
         const double* polynomials = state_.inputs_now(number, inputs_.data() + child.input_room);
         if (!child.events.empty()) [[unlikely]]
             return read_but_events(slot, number, polynomials);

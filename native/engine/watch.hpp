@@ -29,6 +29,7 @@ class Watch {
     // Whether the interval is over: all that the hot loop looks at.
     bool due() const { return due_.load(std::memory_order_relaxed); }
     bool go_on() { return !due() || look(); }
+    void go_on_again() { stopped_ = due_ = false; }  // after it was stopped: the state is another one
     bool stopped() const { return stopped_.load(std::memory_order_acquire); }
 
   private:

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "fmu/fmi.hpp"
@@ -16,20 +17,17 @@ namespace hocket {
 
 struct Ratio {
     std::int64_t n = 0, d = 1;
-    bool exact =
-        true;  // false: 64 bits do not hold the fraction that was meant, and this is the nearest that fits
+    bool fits = true;       // false: it has no numerator and denominator in 64 bits
+    bool measured = false;  // a time that was found: as good as a float, no better
     double value() const { return static_cast<double>(static_cast<long double>(n) / d); }
-    // What a float was meant as: the decimal it is written as, or a fraction such as 1/3; of more digits than
-    // 64 bits hold, as many as a float has. That is all a float can say: it counts as exact.
+    // What a float was meant as: the decimal it is written as, or a fraction such as 1/3.
     static Ratio of(double seconds);
-    static Ratio reduce(__int128 n, __int128 d, bool exact = true);
-    friend Ratio operator+(const Ratio& a, const Ratio& b) {
-        return reduce(static_cast<__int128>(a.n) * b.d + static_cast<__int128>(b.n) * a.d,
-                      static_cast<__int128>(a.d) * b.d, a.exact && b.exact);
-    }
-    friend Ratio operator*(std::int64_t k, const Ratio& a) {
-        return reduce(static_cast<__int128>(k) * a.n, a.d, a.exact);
-    }
+    static Ratio of_time(double seconds);  // of something that happened
+    static Ratio reduce(__int128 n, __int128 d);
+    // The tick so many intervals behind a time. Behind one that was found it may be rounded, as that is.
+    Ratio after(std::int64_t count, const Ratio& interval) const;
+    // Whether both are whole numbers of some tick that has 64 bits.
+    bool meets(const Ratio& other) const;
 };
 
 struct ClockSetup {
@@ -42,6 +40,7 @@ struct ClockSetup {
     bool tunable = false;
     bool fractions = false;  // it tells them as fractions
     Ratio interval, shift;
+    std::string name;
     bool is_input() const { return kind != Kind::output; }
     bool is_timed() const { return is_input() && kind != Kind::triggered; }
 };
@@ -50,7 +49,6 @@ struct ClockSetup {
 struct ClockState {
     bool waits = false;  // for its next tick
     bool ticked = false, active = false;
-    bool found = false;  // its base is the time of an event, a float: not the start of the run
     std::int64_t count = 0;
     Ratio base, next, interval;
 };
@@ -65,8 +63,8 @@ class Clocks {
     void start(double t);
     void end_instant();  // none is active any more
     void end_time();     // the event mode is over
-    // A periodic clock whose next tick is a fraction that 64 bits do not hold; -1: none.
-    int find_inexact() const;
+    // What is wrong with the times of ticks that are not fractions in 64 bits; empty: nothing.
+    std::string find_fault() const;
     // The interval of a clock, or a new one; false: it is not allowed.
     bool set_interval(int clock, const Ratio& interval);
     std::vector<ClockSetup> setup;

@@ -392,6 +392,16 @@ bool Fmu::watch(const double* u, const double* y) {
                  "`--no-stop-time`)");
 }
 
+bool Fmu::begins_smoothly(double ratio) const {
+    if (!first_rows()) return false;
+    const std::vector<std::vector<double>>& y = first_.y;
+    if (y.size() < 3) return true;
+    const std::size_t outputs = std::min({y[0].size(), y[1].size(), y[2].size()});
+    for (std::size_t k = 0; k < outputs; ++k)
+        if (std::fabs(y[1][k] - y[0][k]) > ratio * std::fabs(y[2][k] - y[1][k])) return false;
+    return true;
+}
+
 // Whether anything has moved since the first save. Direct feedthrough moves outputs of what stands still:
 // they are evaluated again under the inputs of the save, now and then.
 bool Fmu::watch_rest(const double* u, const double* y) {
@@ -469,8 +479,7 @@ double Fmu::due_time() const {
 }
 
 bool Fmu::due(std::int64_t& tick) {
-    const double at = due_time(), places = (at - experiment_.t) / setup.grid;
-    tick = places < 0x1p62 ? clock_.event_tick(at, true) : never_due;
+    tick = clock_.event_tick(due_time(), true);
     return true;
 }
 

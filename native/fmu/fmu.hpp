@@ -175,6 +175,8 @@ class Fmu : public Simulator {
     };
     static constexpr int first_steps = 3;
     const FirstRows* first_rows() const { return settled() && !first_.y.empty() ? &first_ : nullptr; }
+    // Whether its first steps are made, and no output moves so much more in the first than in the second.
+    bool begins_smoothly(double ratio) const;
     bool ended() const { return ended_; }  // it has asked to end the simulation
     Exchange* exchange() const { return exchange_.get(); }
     Setup setup;
@@ -262,7 +264,7 @@ class Fmu : public Simulator {
     // All that a step of plain reals touches, in one cache line: a ring of many FMUs lives on this.
     struct alignas(64) Hot {
         bool feeds = false;  // outputs may be asked for again: it must be known what is set
-        Stage stage{0};      // of these three, the one under way
+        Stage stage{0};      // of these three, the one that was called last
         std::uint16_t inputs = 0, outputs = 0;
         fmi::Instance instance = nullptr;
         void (*const* calls)() = nullptr;  // set, doStep, get

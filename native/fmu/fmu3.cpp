@@ -247,7 +247,7 @@ class Fmu3 final : public Fmu {
         fresh_ = true;
         for (std::size_t k = 0; k < clocks_.setup.size(); ++k)
             if (clocks_.setup[k].told && !ask_interval(static_cast<int>(k))) return false;
-        if (!keep_exact()) return false;
+        if (!has_ticks()) return false;
         if (setup.grid == 0.0) {  // nothing ticks: a trial
             open_ports();
             return !setup.events || leave_events();
@@ -259,25 +259,9 @@ class Fmu3 final : public Fmu {
         return true;
     }
     bool refuse_interval(int k) {
-        return wrong("the interval of its clock number " + std::to_string(k + 1) + " is " +
-                     written(told_.value()) + " s: that of a periodic clock must be above zero, none below");
-    }
-    bool refuse_shift(int k) {
-        return wrong("the shift of its clock number " + std::to_string(k + 1) + " is " +
-                     written(clocks_.setup[k].shift.value()) + " s: a shift must not be below zero");
-    }
-    // Ticks of periodic clocks are fractions: where 64 bits do not hold them, they would move without a word.
-    bool keep_exact() {
-        const int k = clocks_.find_inexact();
-        if (k < 0) return true;
-        const auto fraction = [](const Ratio& ratio) {
-            return (ratio.exact ? "" : "about ") + std::to_string(ratio.n) + "/" + std::to_string(ratio.d);
-        };
-        return wrong("its clock number " + std::to_string(k + 1) + " ticks from " +
-                     fraction(clocks_.setup[k].shift) + " s after the start on, every " +
-                     fraction(clocks_.state[k].interval) + " s, and tick number " +
-                     std::to_string(clocks_.state[k].count + 1) +
-                     " is not a fraction of 64 bits: start time, shift and interval have no common tick");
+        const std::string clock = "the interval of its clock `" + clocks_.setup[k].name + "` is ";
+        if (!told_.fits) return wrong(clock + told_text_ + ", which is not a fraction in 64 bits");
+        return wrong(clock + told_text_ + ": that of a periodic clock must be above zero, none below");
     }
     bool ask_interval(int k) {
         const ClockSetup& clock = clocks_.setup[k];
@@ -289,11 +273,12 @@ class Fmu3 final : public Fmu {
                 return false;
             if (resolution == 0) resolution = 1;
             told_ = Ratio::reduce(counter, resolution);
+            told_text_ = std::to_string(counter) + "/" + std::to_string(resolution) + " s";
         } else {
             double seconds = 0.0;
             if (!call(get_interval_, &clock.reference, one, &seconds, &qualifier)) return false;
-            if (!std::isfinite(seconds)) seconds = -1.0;
-            told_ = Ratio::of(seconds);
+            told_text_ = written(seconds) + " s";
+            told_ = std::isfinite(seconds) ? Ratio::of(seconds) : Ratio{-1, 1};
         }
         if (qualifier != changed && !(clock.kind == ClockSetup::Kind::periodic && fresh_)) return true;
         return clocks_.set_interval(k, told_) || refuse_interval(k);
@@ -306,12 +291,17 @@ class Fmu3 final : public Fmu {
             std::uint64_t counter = 0, resolution = 1;
             if (!call(get_shift_fraction_, &clock.reference, one, &counter, &resolution)) return false;
             clock.shift = Ratio::reduce(counter, resolution ? resolution : 1);
+            told_text_ = std::to_string(counter) + "/" + std::to_string(resolution) + " s";
         } else if (get_shift_) {
             double seconds = 0.0;
             if (!call(get_shift_, &clock.reference, one, &seconds)) return false;
-            clock.shift = Ratio::of(std::isfinite(seconds) ? seconds : -1.0);
+            clock.shift = std::isfinite(seconds) ? Ratio::of(seconds) : Ratio{-1, 1};
+            told_text_ = written(seconds) + " s";
         }
-        return clock.shift.n >= 0 || refuse_shift(k);
+        if (clock.shift.fits && clock.shift.n >= 0) return true;
+        return wrong(
+            "the shift of its clock `" + clock.name + "` is " + told_text_ +
+            (clock.shift.fits ? ": it must not be below zero" : ", which is not a fraction in 64 bits"));
     }
     // Clocked variables have values while a clock of theirs ticks.
     void open_ports() {
@@ -391,7 +381,11 @@ class Fmu3 final : public Fmu {
             if (wanted && !ask_interval(static_cast<int>(k))) return false;
         }
         fresh_ = false;
-        return keep_exact();
+        return has_ticks();
+    }
+    bool has_ticks() {
+        const std::string fault = clocks_.find_fault();
+        return fault.empty() || wrong(fault, "intervals that are whole multiples of one tick, such as 1 ns");
     }
     // Inputs in event mode.
     bool put_now(const double* u) {
@@ -644,6 +638,7 @@ class Fmu3 final : public Fmu {
     std::vector<Reference> references_;
     std::vector<std::uint8_t> activated_;
     Ratio told_;
+    std::string told_text_;                          // as the FMU told it
     bool fresh_ = false;                             // nothing has ticked yet
     std::vector<std::optional<std::string>> texts_;  // that it has
     const double* u_ = nullptr;

@@ -57,6 +57,9 @@ class Isolated final : public Simulator {
     End end() const { return end_; }
     int code() const { return code_; }
     std::string function() const;
+    // Rolled back through Python; a whole tree is, too, where compiled code runs it.
+    bool save(Snapshot& to) override { return to.whole; }
+    bool restore(Snapshot& from) override { return from.whole; }
     const std::string& question() const { return asked_; }
     const std::string& said() const { return said_; }  // its complaint during that
     const std::string& problem() const { return problem_; }

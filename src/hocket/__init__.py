@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hocket.analysis.coupling_check import check
+    from hocket.analysis.error_budget import error_budget
     from hocket.analysis.uncertainty import study
     from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
     from hocket.execution.compile import compile
+    from hocket.execution.live import open
     from hocket.execution.run import run
     from hocket.execution.sweep import sweep
     from hocket.files.formats import read, write
@@ -59,7 +61,7 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     # a better coupling
     "compile", "nest", "tune",
     # running and looking
-    "check", "run", "sweep", "study", "Run", "open_run",
+    "check", "run", "open", "sweep", "study", "error_budget", "Run", "open_run",
     # what can go wrong
     "HocketError", "ScenarioError", "SimulatorError", "ConvergenceError",
 ]
@@ -69,9 +71,11 @@ __all__ = [  # noqa: RUF022 - in the order of the story
 if not TYPE_CHECKING:  # a checker of types must go on to see names that are not there
     _MODULES = {
         "analysis.coupling_check": ("check",),
+        "analysis.error_budget": ("error_budget",),
         "analysis.uncertainty": ("study",),
         "errors": ("ConvergenceError", "HocketError", "ScenarioError", "SimulatorError"),
         "execution.compile": ("compile",),
+        "execution.live": ("open",),
         "execution.run": ("run",),
         "execution.sweep": ("sweep",),
         "files.formats": ("read", "write"),

@@ -159,8 +159,7 @@ def test_it_says_what_it_is_good_for(tmp_path):
     assert found.notes()[0].startswith(f"delta = {found.delta:.4g} (k = 2, norm fro, ")
     assert found.notes()[0].endswith(ADVICE)
     assert found.facts()["relative consistency"] == found.delta
-    assert "0.93 to 0.999" in ADVICE
-    assert "0.35 to 0.57" in ADVICE
+    assert "0." not in ADVICE  # correlations that were found on other systems are no facts about this one
     assert {row["input"] for row in rows} == set(CONNECTIONS)
     assert sum(row["contribution"] ** 2 for row in rows) == pytest.approx(found.delta**2)
     found.plot(tmp_path / "delta.png")

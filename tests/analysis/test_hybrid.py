@@ -8,6 +8,7 @@ import pytest
 from scipy.linalg import expm
 
 import hocket as hk
+from fmus.build import build
 from hocket.analysis.coupling_check import check
 from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.linearisation import linearise
@@ -347,7 +348,10 @@ def test_saturation_is_read_per_mode():
     actuator = hk.Ode(rate, x0=[0.0], inputs=["x"], outputs=["u"], method="adaptive")
     plant = hk.StateSpace(A=[[0.5]], B=[[1]], C=[[1]], x0=[0.01], inputs=["u"], outputs=["x"])
     found = check(in_loop(actuator, plant), 5)
-    assert found.outcome is Outcome.NOT_JUDGED
+    # this run stays near zero: SciPy has it at 35 % of peak (`other.u`), below the limit
+    assert found.judgement == "sound"
+    assert found.trajectory.error.relative == pytest.approx(0.352, rel=0.1)
+    assert "not stable in 2 of 3 modes, switching not judged" in found.verdict()[0]
     modes = {mode.stable for mode in found.switched.modes}
     assert modes == {True, False}
     # saturated, the plant is by itself
@@ -412,3 +416,72 @@ def test_a_crossing_is_not_judged():
     found = check(hk.Composite(hk.Scenario({"plant": free}, crossings=crossings), "0.1 s"), 2)
     assert found.outcome is Outcome.NOT_JUDGED
     assert "it looks for crossings" in found.verdict()[0]
+
+
+# what pilot runs cannot tell: events come at the same times, however long the steps are
+
+
+class DueGain:
+    """Samples x every tenth of a second and holds u = -K x: x_k+1 = (1 - K / 10) x_k."""
+
+    inputs, outputs = ("x",), (hk.Port("u", held=True),)
+
+    def __init__(self, K):
+        self.K = K
+
+    def start(self, t):
+        self.count, self.u = 0, 0.0
+
+    def output(self, t):
+        return [self.u]
+
+    def step(self, t, h, u): ...
+
+    def due(self):
+        return Fraction(self.count, 10)
+
+    def react(self, t, n, u, present):
+        self.next = -self.K * u[0]
+
+    def commit(self):
+        self.u, self.count = self.next, self.count + 1
+        return False
+
+
+def start_gain(env, ports, K):
+    def sample():
+        while True:
+            ports["u"].value = -K * ports["x"].value
+            yield env.timeout(Fraction(1, 10))
+
+    env.process(sample())
+
+
+def loop_around(controller, nested=False):
+    wires = {"plant.u": "controller.u", "controller.x": "plant.x"}
+    if nested:
+        inner = {"c": controller}
+        ports = {"c.x": "x", "u": "c.u"}
+        controller = hk.Composite(hk.Scenario(inner, ports, inputs=["x"], outputs=["u"]), "1/10 s")
+    return hk.Composite(hk.Scenario({"plant": INTEGRATOR, "controller": controller}, wires), "1/10 s")
+
+
+@pytest.mark.parametrize("gain", [0.5, 1.5, 2.05, 2.5])
+@pytest.mark.parametrize("kind", ["due", "due nested", "simpy", "fmi 3 clock"])
+def test_a_loop_with_events_that_grows_is_not_called_sound(kind, gain, tmp_path):
+    """Its gain K h has the limit 2; the plant is sampled exactly, whatever the macro step is."""
+    K = 10.0 * gain
+    if kind == "fmi 3 clock":  # it holds w = 2 u, sampled each 0.1 s
+        model = hk.Fmu(build("metronome", 3, folder=tmp_path))
+        plant = hk.StateSpace([[0.0]], [[-K / 2.0]], [[1.0]], x0=[1.0], inputs=["u"], outputs=["x"])
+        scenario = hk.Scenario({"plant": plant, "m": model}, {"plant.u": "m.w", "m.u": "plant.x"})
+        composite = hk.Composite(scenario, "1/10 s")
+    elif kind == "simpy":
+        pytest.importorskip("simpy")
+        composite = loop_around(hk.SimPy(start_gain, ["x"], ["u"], K=K))
+    else:
+        composite = loop_around(hk.Python(DueGain, K=K), nested=kind == "due nested")
+    x = hk.run(composite, 5, folder=tmp_path / "run").final("plant.x")
+    assert abs(x) == pytest.approx(abs(1.0 - gain) ** 50, rel=1e-9, abs=1e-12)
+    judgement = check(composite, 5).judgement
+    assert (judgement == "sound") is (gain < 2.0)

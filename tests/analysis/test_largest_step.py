@@ -78,7 +78,7 @@ def test_an_island_in_words():
     assert [row["present step"] for row in found.rows()] == ["here", ""]
     beyond = largest_stable_step(two_masses("Seidel12", 14.0))
     assert beyond.present_interval == islands(beyond)[0]
-    assert beyond.largest == math.inf
+    assert beyond.largest == pytest.approx(32 * 14.0)
     between = largest_stable_step(two_masses("Seidel12", 10.0))
     assert between.present_interval is None
     assert between.largest == pytest.approx(found.largest, rel=1e-6)
@@ -129,7 +129,7 @@ def test_stable_at_no_step():
 
 def test_stable_at_every_step():
     found = largest_stable_step(loop(0.5, 0.1, -1.0))
-    assert found.largest == math.inf
+    assert found.largest == pytest.approx(3.2)
     assert found.words.startswith("stable at every macro step (search range ")
 
 
@@ -162,3 +162,10 @@ def test_a_picture(tmp_path):
     axes = found.plot(tmp_path / "steps.png").axes[0]
     assert (tmp_path / "steps.png").read_bytes()[:4] == b"\x89PNG"
     assert axes.get_xscale() == "log"
+
+
+def test_beyond_the_search_range_no_step_is_called_stable():
+    """The factor of the loop is 1 - 4 h: unstable from 0.5 s on, and steps up to 0.32 s are searched."""
+    found = largest_stable_step(loop(4.0, 0.01))
+    assert found.largest == pytest.approx(0.32)
+    assert spectral_radius(loop(4.0, 0.51)) > 1.0

@@ -176,6 +176,12 @@ def test_what_depends_on_time_is_frozen():
     assert leaf.depends_on_time
 
 
+@pytest.mark.parametrize("force", [lambda t: t % 1.0, lambda t: t % 0.25, lambda t: float(t > 5.0)])
+def test_dependence_on_time_is_found_where_a_second_later_all_is_as_before(force):
+    (leaf,) = linearise(alone(hk.Ode(lambda t, x, u: [force(t) - x[0]], x0=[1.0]))).leaves
+    assert leaf.depends_on_time
+
+
 def mixed():
     """Two levels, a source, a sampled class, an Ode, a linear model."""
 

@@ -55,10 +55,10 @@ def test_verdict_and_error(system, number):
         assert shown.largest == pytest.approx(system.true_error(h, [shown.port]) * shown.scale, rel=0.01)
         return
     if found.switched is not None and true <= 0.5:
-        assert found.outcome.exit_code == 3
-        assert found.verdict()[0].startswith("not judged: ")
+        # sound where pilot runs converge, with the doubt in the first line; else not judged
+        assert found.judgement in ("sound", "not judged")
         assert "switching not judged" in found.verdict()[0]
-        assert found.prediction is None
+        assert found.trajectory.leads == (found.judgement == "sound")
         assert 0.5 * true <= found.trajectory.error.relative <= 2.0 * true
         return
     if found.switched is not None:

@@ -318,3 +318,12 @@ def test_help():
     text = good("check", "--help")
     assert "hocket check runs/car-001" in text
     assert "--again" in text
+
+
+def test_a_run_that_trust_calls_wrong_ends_with_exit_code_1(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = invoked("run", EXAMPLE, "--stop", "400", "--step", "10 s", "--trust", "--folder", "out")
+    assert "the result is wrong" in done.stdout
+    assert done.exit_code == 1
+    fine = invoked("run", EXAMPLE, "--stop", "20", "--step", "0.5 s", "--trust", "--folder", "fine")
+    assert fine.exit_code == 0

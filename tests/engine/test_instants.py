@@ -395,6 +395,87 @@ class Lost(Beat):
         return float("nan")
 
 
+class Once(Beat):
+    """Announces one event and then, where it has happened, a time that is given."""
+
+    def __init__(self, every: float, first: Any, then: Any):
+        super().__init__(every)
+        self.first, self.then, self.happened = first, then, False
+
+    def due(self) -> Any:
+        return self.then if self.happened else self.first
+
+    def commit(self) -> bool:
+        self.happened = True
+        return False
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize(
+    ("first", "then", "words"),
+    [
+        (Fraction(-1, 3), None, "t = -0.3333333333333333 s, which is over: t = 0.0 s is reached"),
+        (-1e300, None, "which is over: t = 0.0 s is reached"),
+        (0.25, 0.2, "t = 0.2 s, which is over: t = 0.25 s is reached"),
+        (0.25, Fraction(1, 5), "t = 0.2 s, which is over: t = 0.25 s is reached"),
+        (0.25, -Fraction(10**30), "which is over: t = 0.25 s is reached"),
+        (0.25, 0.25 - 1e-9, "which is over: t = 0.25 s is reached"),
+        (0.25, float("-inf"), "due() returned -inf"),
+    ],
+)
+def test_negative_intervals_are_refused(
+    first: Any, then: Any, words: str, nested: bool, engine: str, tmp_path: Any
+) -> None:
+    composite = hk.Composite(
+        hk.Scenario({"a": hk.Python(Once, every=0.1, first=first, then=then)}, {}), "1/10 s"
+    )
+    if nested:
+        composite = hk.Composite(hk.Scenario({"in": composite}), "1/5 s")
+    with pytest.raises(hk.SimulatorError) as caught:
+        hk.run(composite, stop=1, engine=engine, folder=tmp_path / "run")
+    assert words in str(caught.value)
+    assert "`in.a`" in str(caught.value) or not nested
+
+
+@pytest.mark.parametrize("then", [0.25 - 1e-16, Fraction(1, 4), None, 1e300, Fraction(10**30), 0.25 - 1e-14])
+def test_a_time_that_misses_by_its_rounding_is_not_refused(then: Any, tmp_path: Any) -> None:
+    class Twice(Once):
+        def commit(self) -> bool:
+            self.then = None if self.happened else self.then
+            return super().commit()
+
+    model = hk.Python(Twice, every=0.1, first=0.25, then=then)
+    run = both(hk.Composite(hk.Scenario({"a": model}, {}), "1/10 s"), tmp_path, stop=1)
+    t, beat = rows(run, "a.beat")
+    expected = 1 if then is None or then > 1 else 2
+    assert list(t[beat == beat]) == [0.25] * expected
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("flags", ["x", 1, {"beat": True}, [None], [2], [float("nan")], [[True]]])
+def test_what_react_returns_is_a_list_of_flags(flags: Any, engine: str, tmp_path: Any) -> None:
+    class Odd(Beat):
+        def react(self, t: float, n: int, u: Any, present: Sequence[bool]) -> Any:
+            return flags
+
+    composite = hk.Composite(hk.Scenario({"a": hk.Python(Odd, every=0.1)}, {}), "1/10 s")
+    with pytest.raises(hk.SimulatorError, match=r"react\(\) returned .*, expected None, or a list of True"):
+        hk.run(composite, stop=1, engine=engine, folder=tmp_path / "run")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("again", ["x", 2, float("nan"), [False], np.array([True, False])])
+def test_what_commit_returns_is_a_flag(again: Any, engine: str, tmp_path: Any) -> None:
+    class Odd(Beat):
+        def commit(self) -> Any:
+            return again
+
+    composite = hk.Composite(hk.Scenario({"a": hk.Python(Odd, every=0.1)}, {}), "1/10 s")
+    with pytest.raises(hk.SimulatorError, match=r"commit\(\) returned .*, expected True if another instant"):
+        hk.run(composite, stop=1, engine=engine, folder=tmp_path / "run")
+
+
 class Talkative(Beat):
     def react(self, t: float, n: int, u: Any, present: Sequence[bool]) -> list[bool]:
         return [True, True]
@@ -470,6 +551,64 @@ def test_events_and_values_do_not_mix() -> None:
         plan_tree(composite)
 
 
+EVENT, CLOCK = Port("e", event=True), Port("e", type="clock")
+
+
+class Plain:
+    """Has a port of events, and takes no part in instants."""
+
+    inputs, outputs = (EVENT,), ("y",)
+
+    def start(self, t: float) -> None: ...
+
+    def output(self, t: float) -> list[float]:
+        return [0.0]
+
+    def step(self, t: float, h: float, u: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: hk.Python(Plain), "`a.e` is an event, and `a` takes no part in instants"),
+        (
+            lambda: hk.StateSpace([[0.0]], [[1.0]], [[1.0]], inputs=[EVENT], outputs=["y"]),
+            "`e` is an event, and a `StateSpace` has values only",
+        ),
+        (
+            lambda: hk.Ode(lambda t, x, u: [0.0], x0=[0.0], outputs=[CLOCK]),
+            "`e` is a clock, and `Ode`",
+        ),
+        (lambda: hk.Function(lambda t: t, [EVENT]), "`e` is an event, and `Function`"),
+        (lambda: hk.Table([0.0], [[1.0]], outputs=[EVENT]), "`e` is an event, and a table"),
+        (lambda: hk.Table([0.0], {"e": [1]}, types={"e": "clock"}), "`e` is a clock, and a table"),
+    ],
+)
+def test_events_of_what_takes_no_part_in_instants_are_refused(build: Any, words: str) -> None:
+    """An absent event would be integrated as a value, and a clock would never tick."""
+    beat = hk.Python(Beat, every=0.1)
+
+    def plan() -> None:
+        model = build()
+        wires = {"a.e": "beat.beat"} if model.inputs else {}
+        plan_tree(hk.Composite(hk.Scenario({"beat": beat, "a": model}, wires), "1/10 s"))
+
+    with pytest.raises(hk.ScenarioError) as caught:
+        plan()
+    assert words in str(caught.value)
+
+
+def test_a_value_does_not_tick_a_clock() -> None:
+    class Ticked(Relay):
+        inputs, feedthrough = (CLOCK,), {}
+
+    models = {"beat": hk.Python(Beat, every=0.1), "a": hk.Python(Ticked)}
+    with pytest.raises(hk.ScenarioError, match=r"`beat.beat` is a real, and a clock ticks without a value"):
+        plan_tree(hk.Composite(hk.Scenario(models, {"a.e": "beat.beat"}), "1/10 s"))
+    with pytest.raises(hk.ScenarioError, match=r"(?s)nothing ticks the clock `a.e`.*try: "):
+        plan_tree(hk.Composite(hk.Scenario({"a": models["a"]}), "1/10 s"))
+
+
 class Swap(Relay):
     inputs = (Port("x", start=0.0),)
     outputs = (Port("y"),)
@@ -484,6 +623,11 @@ def test_a_loop_through_a_discontinuity_is_refused() -> None:
     composite = hk.Composite(hk.Scenario(models, {"a.x": "b.y", "b.x": "a.y"}), "1/10 s")
     with pytest.raises(hk.ScenarioError, match=r"goes through `a`, `b`, which jumps"):
         plan_tree(composite)
+    inner = hk.Composite(hk.Scenario({"m": hk.Python(Swap)}), "1/10 s")
+    gain = hk.StateSpace([[-1.0]], [[0.0]], [[0.0]], D=[[0.5]], inputs=["x"], outputs=["y"])
+    across = hk.Scenario({"a": inner, "g": gain}, {"a.m.x": "g.y", "g.x": "a.m.y"})
+    with pytest.raises(hk.ScenarioError, match=r"a\.m\.y -> g\.y goes through `a`, which jumps"):
+        plan_tree(hk.Composite(across, "1/10 s"))
 
 
 # plans

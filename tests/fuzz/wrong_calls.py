@@ -495,6 +495,14 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "watch": None,
             },
         ),
+        "error_budget": GoodCall(
+            hk.error_budget,
+            {
+                "run": finished,
+                "experiment": hk.Experiment(_coupled(), stop="50 ms"),
+                "port": None,
+            },
+        ),
         "open_run": GoodCall(hk.open_run, {"path": folder / "finished"}, lambda made: made["a.y"]),
         "Run": GoodCall(hk.Run, {"path": folder / "finished"}, lambda made: made["a.y"]),
         "Run[]": GoodCall(lambda port: finished[port], {"port": "a.y"}),

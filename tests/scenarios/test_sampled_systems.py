@@ -406,3 +406,28 @@ def test_beside_fixed_steps_samples_are_late_and_noted(engine: str, tmp_path: Pa
     run = hk.run(composite, stop=0.6, engine=engine, folder=tmp_path / "run")
     assert any("late by at most 0.1 s" in note for note in run.info["notes"])
     assert run.final("c.count") == 5.0
+
+
+class _Constant:
+    inputs, outputs = (), ("y",)
+
+    def start(self, t): ...
+
+    def output(self, t, u):
+        return [1.0]
+
+    def step(self, t, h, u): ...
+
+
+@pytest.mark.parametrize("engine", ["interpreter", "native"])
+@pytest.mark.parametrize("how", [{}, {"delay": 0}])
+def test_periods_without_a_common_tick_are_refused(engine, how):
+    """A tick of 1/(p q) s has 64 bits and more; with `how` empty each is a level with that step."""
+    p, q = Fraction(1, 2**32 - 5), Fraction(1, 2**32 - 17)
+    models = {name: hk.Python(_Constant, period=each, **how) for name, each in (("a", p), ("b", q))}
+    message = (
+        r"the period of `a` \(1/4294967291 s\) and the period of `b` \(1/4294967279 s\) have no common tick "
+        "in 64 bits"
+    )
+    with pytest.raises(hk.ScenarioError, match=message):
+        hk.run(hk.Composite(hk.Scenario(models), 1), stop=1, engine=engine)

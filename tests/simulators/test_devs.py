@@ -211,10 +211,28 @@ class Lost(Generator):
         return "later"
 
 
+class Listed(Generator):
+    def output(self) -> Any:
+        return ["job"]
+
+
+class Wordy(Generator):
+    def output(self) -> Any:
+        return {"job": "one"}
+
+
+class Unhashable(Generator):
+    def time_advance(self) -> Any:
+        return [1]
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("model", "words"),
     [
+        (Listed, "output() returned ['job'], expected values by name, or {}"),
+        (Wordy, "output() gives 'one' for `job`, expected a number"),
+        (Unhashable, "time_advance() returned [1], expected a duration, or None"),
         (Misspelt, "output() names `jop`, expected one of job"),
         (Backwards, "time_advance() returned -1.0, expected a duration of zero or above"),
         (Lost, "time_advance() returned 'later': `later` is not a duration"),

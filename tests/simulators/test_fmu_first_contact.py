@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ import pytest
 import hocket as hk
 from command_line import invoked
 from fmus.build import build
-from hocket.simulators.fmu import findings, first_contact
+from hocket.simulators.fmu import findings, first_contact, isolated
 from hocket.simulators.fmu.isolated import IsolatedFmu
 from hocket.simulators.fmu.probe import probe
 from hocket.simulators.fmu.recipe import Fmu
@@ -29,6 +30,7 @@ def wanted(monkeypatch):
     monkeypatch.setenv(first_contact.SWITCH, "1")
     first_contact._known.clear()
     first_contact._freezes.clear()
+    first_contact._unfinished.clear()
 
 
 @pytest.fixture
@@ -177,6 +179,39 @@ def test_what_is_reported_is_left_to_the_run(tmp_path, trials):
             hk.run(path, 0.1, step=0.1)
     assert len(trials) == 2
     assert kept() == []
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is watched by means of glibc")
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_what_writes_beyond_its_memory_stays_isolated_though_it_reports_an_error(tmp_path, version):
+    """One byte behind 20 of 24 that were had: it goes unnoticed unless memory is watched."""
+    model = Fmu(build("overruns", version, folder=tmp_path))
+    with pytest.raises(hk.SimulatorError, match="no steady state found"):
+        hk.run(model, 0.1, step=0.1)
+    free = {1: "fmiFreeSlaveInstance", 2: "fmi2FreeInstance", 3: "fmi3FreeInstance"}[version]
+    assert kept() == [{"co-simulation": f"its process ended: aborted (SIGABRT) in {free}"}]
+    assert model.is_isolated
+
+
+def test_what_is_preloaded_is_so_in_a_trial_as_well(monkeypatch):
+    monkeypatch.setenv("LD_PRELOAD", "first.so second.so")
+    assert isolated._trial_environment()["LD_PRELOAD"].split()[:2] == ["first.so", "second.so"]
+
+
+def test_an_fmu_that_did_not_finish_its_trial_is_isolated_until_it_does(tmp_path, trials):
+    path = build("fails", 2, folder=tmp_path)
+    model = Fmu(path, at=0.0)
+    with pytest.raises(hk.SimulatorError, match="the valve is stuck"):
+        hk.run(model, 0.1, step=0.1)
+    assert isinstance(model.open(), IsolatedFmu)
+    assert model.contact_note == (
+        "in its first contact it reported an error; it runs in a process of its own (isolate=False: here)"
+    )
+    assert not Fmu(path, at=0.0, isolate=False).is_isolated
+    good = Fmu(path, at=1.0)
+    assert hk.run(good, 0.1, step=0.1).info["notes"] == []
+    assert not good.is_isolated
+    assert len(trials) == 3
 
 
 @pytest.mark.parametrize("at", [0.0, 0.05])

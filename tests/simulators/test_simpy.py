@@ -231,10 +231,37 @@ def endless(env: Any, ports: Any) -> None:
     env.process(process())
 
 
+def drives_itself(env: Any, ports: Any) -> None:
+    env.run(until=5)
+
+
+def delayed_by(delay: Any) -> Any:
+    def factory(env: Any, ports: Any) -> None:
+        def process() -> Any:
+            yield env.timeout(1)
+            yield env.timeout(delay)
+
+        env.process(process())
+
+    return factory
+
+
+def back_in_time(env: Any, ports: Any) -> None:
+    def process() -> Any:
+        yield env.timeout(1)
+        env.schedule(env.event(), delay=-0.5)
+
+    env.process(process())
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("factory", "words"),
     [
+        (drives_itself, "env.run() was called, expected processes only"),
+        (delayed_by(-1), "Negative delay -1"),
+        (delayed_by(math.nan), "an event is scheduled nan s from now, expected a delay from 0 on"),
+        (back_in_time, "an event is scheduled -0.5 s from now, expected a delay from 0 on"),
         (failing, "no parts left"),
         (held_put, "`busy` holds its value: set `value`"),
         (event_set, "`done` is an event, it does not hold a value"),

@@ -39,8 +39,8 @@ from hocket.planning.tree import Leaves
 NormName: TypeAlias = Literal["fro", "two", "one", "inf"]
 _NORMS: dict[str, Any] = {"fro": "fro", "two": 2, "one": 1, "inf": np.inf}
 
-ADVICE = "ranks the steps of one coupling well (0.93 to 0.999), couplings at one step badly (0.35 to 0.57)"
-"""What rank correlation with the true error was found (theory, section 1)."""
+ADVICE = "compare it between steps of one coupling, not between couplings"
+"""What delta is good for; with which rank correlations stands in theory, section 1.6."""
 FOREIGN = "the states of identified models have units of their own, so that other steps cannot be compared"
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -60,6 +61,7 @@ from hocket.analysis.trajectory_weight import (
     arrange_measures,
     confirm,
     linear_models_hold,
+    pilots_suffice,
     repeats_run,
     stand_beside,
 )
@@ -71,11 +73,13 @@ from hocket.model.arguments import expect, expect_flags, is_flag, is_positive
 from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
+from hocket.model.html import html_details, html_lines, html_table, html_view
 from hocket.model.scenario import Connections
 from hocket.plan import Adapt
 from hocket.planning.compiler.contract import insertions
 from hocket.planning.planner import plan_tree
 from hocket.planning.prepare import without_constraints
+from hocket.planning.source_pulses import MissedPulse, missed_pulses
 from hocket.simulators.crossing import Detector
 
 M = TypeVar("M", bound=Measure)
@@ -107,6 +111,24 @@ class Unjudged(Measure):
 
     def facts(self) -> dict[str, Any]:
         return {self.title: self.reasons}
+
+
+@dataclass(frozen=True)
+class MissedPulses(Measure):
+    """Pulses of sources between two samples: neither the run nor what is predicted of it has them."""
+
+    pulses: tuple[MissedPulse, ...]
+    title = "pulses between samples"
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.CAUTION if self.pulses else Outcome.GOOD
+
+    def verdict(self) -> list[str]:
+        return [f"doubt: {pulse}" for pulse in self.pulses]
+
+    def facts(self) -> dict[str, Any]:
+        return {self.title: [asdict(pulse) for pulse in self.pulses]} if self.pulses else {}
 
 
 class _Named(Generic[M]):
@@ -179,6 +201,10 @@ class Check:
         """Return the answer, the most important first."""
         return verdict_lines(self.measures)
 
+    def _repr_html_(self) -> str:
+        tables = (html_details(each.title, html_table(each.rows())) for each in self.measures)
+        return html_view("Check", {}, html_lines(self.verdict()), *tables)
+
 
 def check(
     what: ExperimentLike,
@@ -224,14 +250,14 @@ def check(
         why = f"{fault.what}: {fault.where}" if fault.where else fault.what
         return Check((replace(posed, ill_posed=why),))
     coupling.limit = max_error
-    coupling.found += [posed, coupling.models]
+    coupling.found += [*_find_pulses(experiment), posed, coupling.models]
     for name, take in SWITCHED if coupling.modes else MEASURES if coupling.linear else BLIND:
         coupling.attempt(name, take)
     own = [leaf for leaf in coupling.models.leaves if leaf.path not in coupling.inserted or leaf.fit > SURE]
     if needs_pilot(experiment, own):
         followed = _follow(coupling, pilot_seconds, max_error) if pilot else None
         if followed is not None:
-            whole = (Posedness, BondCheck, BondResiduals, Unjudged)
+            whole = (MissedPulses, Posedness, BondCheck, BondResiduals, Unjudged)
             return Check(
                 tuple(arrange_measures(coupling.all_measures(), followed, whole, (RecommendedChanges,)))
             )
@@ -239,6 +265,14 @@ def check(
         why = "its steps cannot be shortened, or it does not start" if pilot else ""
         return Check((*([OnePoint(bent, why)] if bent else []), *coupling.all_measures()))
     return Check(coupling.all_measures())
+
+
+def _find_pulses(experiment: Experiment) -> list[Measure]:
+    if experiment.stop is None:
+        return []
+    found = missed_pulses(plan_tree(experiment.composite), float(experiment.start), float(experiment.stop))
+    pulses = tuple(found)
+    return [MissedPulses(pulses)] if pulses else []
 
 
 def _follow(coupling: Coupling, seconds: float, limit: float) -> Followed | None:
@@ -262,7 +296,7 @@ def _weigh(coupling: Coupling, followed: Followed) -> Followed:
         return stand_beside(followed, () if judgement is Judgement.SOUND else doubts)
     switched, stable_start = coupling.get(SwitchedStability), coupling.get(Stability)
     if switched is not None and not switched.proven:
-        if judgement is Judgement.UNSOUND:
+        if judgement is Judgement.UNSOUND or pilots_suffice(followed, switched.all_stable):
             return add_doubt(followed, switched.doubt)
         return stand_beside(followed, doubts)
     if coupling.has_crossings and judgement is not Judgement.UNSOUND:
@@ -303,8 +337,17 @@ class Coupling:
 
     @cached_property
     def solution(self) -> ExactSolution | None:
-        """The exact solution; None: not known, and why is noted."""
+        """The exact solution without samples; None: not known, and why is noted, or a device has none."""
+        if self.has_devices:
+            with suppress(HocketError):
+                return exact_solution(self.reading.composite)
+            return None
         return self.guard("exact solution", lambda: exact_solution(self.reading.composite))
+
+    @property
+    def has_devices(self) -> bool:
+        """Whether some models are stepped once in a period: a run's exact solution jumps there."""
+        return any(level.composite.sampled for level in plan_tree(self.reading.composite).levels())
 
     @cached_property
     def length(self) -> Fraction | None:
@@ -474,7 +517,7 @@ def _predict_error(coupling: Coupling) -> PredictedError | None:
             raise ScenarioError(f"`{leaf.path}` does not respond where it starts, and may switch later")
         if leaf.depends_on_time:
             raise ScenarioError(f"`{leaf.path}` depends on time and has states, which is not predicted")
-    if coupling.solution is None:
+    if coupling.solution is None and not coupling.has_devices:
         return None
     found = predicted_error(moving if played else reading, length, measure=len(reading.core) <= LARGE)
     ports = tuple(replace(port, at=port.at + float(coupling.experiment.start)) for port in found.ports)

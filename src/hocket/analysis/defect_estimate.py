@@ -81,8 +81,14 @@ def broken_loop_doubts(experiment: Experiment) -> Iterator[str]:
         )
 
 
-def order_doubts(known: Sequence[PortEstimate], promised: int | None, closed: bool) -> Iterator[str]:
-    """Yield why the orders that are seen speak against the estimate; `closed`: not all promise an order."""
+def order_doubts(
+    known: Sequence[PortEstimate], promised: int | None, closed: bool, controlled: bool = False
+) -> Iterator[str]:
+    """Yield why the orders that are seen speak against the estimate; `closed`: not all promise an order.
+
+    `controlled`: a level controls its steps. An error that follows the tolerance has order 2, for that is
+    divided by the square of what divides the steps.
+    """
     if any(not math.isfinite(each.largest) for each in known):
         yield "some values overflow: their error cannot be estimated"
     worst = max((each.relative for each in known if math.isfinite(each.relative)), default=0.0)
@@ -98,7 +104,7 @@ def order_doubts(known: Sequence[PortEstimate], promised: int | None, closed: bo
             names = list_names([port for _, port in orders], 1)
             yield f"no error is expected, yet {names} changes with the steps"
         return
-    low, high = promised - FAR[0], promised + FAR[1]
+    low, high = promised - FAR[0], (max(promised, 2) if controlled else promised) + FAR[1]
     for far, word in (
         ([each for each in orders if each[0] < low], "something reduces the order"),
         ([each for each in orders if each[0] > high], "the steps are too long to show it, or it is unstable"),

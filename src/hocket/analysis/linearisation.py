@@ -85,6 +85,10 @@ class TangentFit:
     depends_on_time: bool = False
 
 
+LATER = tuple(float(unit * part) for unit in (1e-3, 1.0, 60.0, 3600.0) for part in (1.0, 2**0.5, math.pi))
+"""Seconds after which equations are evaluated again: what depends on time is not periodic in all of them."""
+
+
 def tangent_of_ode(model: Ode, simulator: Any, point: LinearisationPoint, t: float, u: Array) -> TangentFit:
     """Return the tangent of an Ode: by its Jacobian where it has one, else by central differences."""
     x = np.array(simulator.x if point.x is None else point.x, dtype=float)
@@ -102,7 +106,8 @@ def tangent_of_ode(model: Ode, simulator: Any, point: LinearisationPoint, t: flo
         y = x if g is None else _call_function(g, t, x, u, len(model.outputs))
         return np.concatenate([_call_function(f, t, x, u, n), y])
 
-    same = np.array_equal(rates_and_outputs(where, t + 1.0), rates_and_outputs(where))
+    now = rates_and_outputs(where)
+    same = all(np.array_equal(rates_and_outputs(where, t + later), now) for later in LATER)
     notes: tuple[str, ...] = () if same else (f"explicitly time-dependent: linearised at {t:g} s",)
     refusal: RefusedError | None = None
     for sizes in _change_sizes(x, u):

@@ -122,7 +122,7 @@ def refine_steps(composite: Composite, part: Fraction) -> Composite:
     for path, model in leaves(shorter):
         if isinstance(model, Ode) and model.method in ("adaptive", "cvode"):
             changed[path] = _tighten_ode(model, part)
-    return change_levels(with_leaves(shorter, changed), lambda level: _tighten_level(level, part))
+    return change_levels(with_leaves(shorter, changed), lambda level: tighten_tolerance(level, part))
 
 
 def _tighten_ode(model: Ode, part: Fraction) -> Ode:
@@ -133,7 +133,8 @@ def _tighten_ode(model: Ode, part: Fraction) -> Ode:
     return made  # type: ignore[no-any-return]
 
 
-def _tighten_level(level: Composite, part: Fraction) -> Composite:
+def tighten_tolerance(level: Composite, part: Fraction) -> Composite:
+    """Return a level that controls its steps with its tolerance divided by the square; others as they are."""
     how = level.orchestrator
     if not isinstance(how, Adaptive):
         return level

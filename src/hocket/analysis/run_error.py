@@ -27,6 +27,7 @@ from hocket.analysis.defect_estimate import (
     uncovered_errors,
 )
 from hocket.analysis.error_prediction import predicted_order
+from hocket.analysis.pilot import tighten_tolerance
 from hocket.errors import HocketError, ScenarioError
 from hocket.execution.run import run_experiment
 from hocket.execution.session import EngineName, Progress
@@ -34,9 +35,10 @@ from hocket.files.error_estimate import ErrorEstimate, PortEstimate, matching_ro
 from hocket.files.formats import read
 from hocket.files.plotting import Series
 from hocket.files.run_folder import SCENARIO, Run
+from hocket.model.composite import traits_of
 from hocket.model.experiment import Experiment
 from hocket.model.protocols import Array
-from hocket.planning.parameters import scale_steps
+from hocket.planning.parameters import change_levels, scale_steps
 from hocket.planning.planner import plan_tree
 
 PARTS = (2, 4)
@@ -80,7 +82,11 @@ def estimate_error(
     elif others and not known:
         doubts.append("the runs with shorter steps have no rows at the times of this one")
     if len(others) == len(PARTS):
-        doubts += order_doubts(known, promised, closed=bool(left_out))
+        controlled = any(
+            traits_of(level.composite.orchestrator).adaptive
+            for level in plan_tree(experiment.composite).levels()
+        )
+        doubts += order_doubts(known, promised, bool(left_out), controlled)
     doubts += changed_model_doubts(run, others)
     whole = sum(other.status == "finished" for other in others)
     return ErrorEstimate(
@@ -145,9 +151,10 @@ def _run_shorter_steps(
     """Return the same with a part of the steps, as far as it came; and why no further."""
     words = f"1/{part} of the steps"
     try:
-        shorter = replace(
-            experiment, composite=scale_steps(experiment.composite, Fraction(1, part), own=True)
-        )
+        scaled = scale_steps(experiment.composite, Fraction(1, part), own=True)
+        # a level that controls its steps would make the same ones: its tolerance decides
+        scaled = change_levels(scaled, lambda level: tighten_tolerance(level, Fraction(part)))
+        shorter = replace(experiment, composite=scaled)
         rows = min(level.composite.step for level in plan_tree(experiment.composite).levels())
         shorter = replace(shorter, every=experiment.every or rows)
         with watch(shorter, f"with {words}") if watch else nullcontext() as progress:
@@ -172,7 +179,7 @@ def _estimate_port_error(
     """
     if not others:
         return None
-    shared = [_shared_rows(run, other) for other in others]
+    shared = [shared_rows(run, other) for other in others]
     here, half = shared[0]
     if not len(here):
         return None
@@ -195,7 +202,7 @@ def _estimate_port_error(
     return PortEstimate(series, error, order)
 
 
-def _shared_rows(run: Series, other: Series) -> tuple[Any, Array]:
+def shared_rows(run: Series, other: Series) -> tuple[Any, Array]:
     """Return which rows of a run another has too, and the values it has there."""
     at, kept = matching_rows(run.t, other.t)
     last = np.append(np.diff(run.t) > 0.0, True)[: len(run.t)]  # of rows with one time the last counts

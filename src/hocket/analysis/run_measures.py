@@ -6,14 +6,16 @@ Out: measures, in one list, for command line, JSON and report
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hocket.analysis.error_prediction import LARGE
 from hocket.analysis.measure import Measure, Outcome, Rows
+from hocket.analysis.reconciliation import APART, Disagreement, compare_errors
 from hocket.files.bond_flows import KEEPS, BondFlows, read_bond_flows
-from hocket.files.error_estimate import WRONG, ErrorEstimate
+from hocket.files.error_estimate import ErrorEstimate
 from hocket.files.run_folder import Run
 from hocket.model.units import Share
 
@@ -54,9 +56,9 @@ class GlobalErrors(RunMeasure):
         found = self.estimate
         if found is None or not found.ports:
             return Outcome.NOT_JUDGED
-        worst = found.ports[0].relative
-        if not worst < WRONG:
+        if found.is_wrong:
             return Outcome.BAD
+        worst = found.ports[0].relative
         return Outcome.UNRELIABLE if found.doubts else Outcome.CAUTION if worst > LARGE else Outcome.GOOD
 
     def verdict(self) -> list[str]:
@@ -94,6 +96,44 @@ class GlobalErrors(RunMeasure):
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw each port with the band in which it is expected to be."""
         return self.estimate.plot(path) if self.estimate else None
+
+
+class Reconciliation(RunMeasure):
+    """The error that was predicted before the run beside the one that is estimated after it."""
+
+    title = "predicted and estimated errors"
+
+    @property
+    def ports(self) -> tuple[Disagreement, ...]:
+        """The ports that matter, those whose errors are furthest apart first."""
+        return compare_errors(self.estimate) if self.estimate else ()
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether both agree: one of them is wrong where they do not."""
+        apart = self.ports and self.ports[0].factor > APART
+        return Outcome.UNRELIABLE if apart else Outcome.GOOD
+
+    def verdict(self) -> list[str]:
+        """Return the port of which they say different things."""
+        if self.outcome is Outcome.GOOD:
+            return []
+        worst = self.ports[0]
+        both = f"{Share(worst.predicted):.2g} of peak before the run, {Share(worst.estimated):.2g} after it"
+        apart = f"a factor of {worst.factor:.2g}" if math.isfinite(worst.factor) else "all of it"
+        return [f"doubt: predicted and estimated error of `{worst.port}` differ by {apart}: {both}"]
+
+    def rows(self) -> Rows:
+        """Return a row for each port that matters."""
+        return [
+            {
+                "port": each.port,
+                "predicted, of peak": Share(each.predicted),
+                "estimated, of peak": Share(each.estimated),
+                "factor": each.factor,
+            }
+            for each in self.ports
+        ]
 
 
 class Defects(RunMeasure):
@@ -154,7 +194,14 @@ class StoredEnergies(RunMeasure):
         return self.flows.stored_rows()
 
 
-MEASURES: tuple[type[RunMeasure], ...] = (GlobalErrors, Residuals, LevelResiduals, StoredEnergies, Defects)
+MEASURES: tuple[type[RunMeasure], ...] = (
+    GlobalErrors,
+    Reconciliation,
+    Residuals,
+    LevelResiduals,
+    StoredEnergies,
+    Defects,
+)
 """Every measure of a run, in the order in which it is told."""
 
 

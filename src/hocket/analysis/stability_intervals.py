@@ -370,11 +370,11 @@ class LargestStep(Intervals):
     def largest(self) -> float | None:
         """The largest step of the interval of the present one, else of that from the shortest step on.
 
-        None: there is neither. It is infinite where no end was found.
+        None: there is neither. Where no end was found it is that of the search range: no more is known.
         """
         shortest = next((each for each in self.intervals if each.from_edge), None)
         interval = self.present_interval or shortest
-        return None if interval is None else math.inf if interval.to_edge else interval.high
+        return None if interval is None else interval.high
 
     @property
     def words(self) -> str:

@@ -73,6 +73,11 @@ class SwitchedStability(Measure):
         return self.common and self.alone and self.whole and all(mode.stable for mode in self.modes)
 
     @property
+    def all_stable(self) -> bool:
+        """Whether each mode that was found is stable by itself."""
+        return all(mode.stable for mode in self.modes)
+
+    @property
     def outcome(self) -> Outcome:
         """Not judged, unless there is a proof."""
         return Outcome.GOOD if self.proven else Outcome.NOT_JUDGED

@@ -26,6 +26,7 @@ from hocket.analysis.linearisation import LinearisedLeaf
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.pilot import Pilots, make_pilots
 from hocket.analysis.pilot_error import PilotError, PortPilotError, estimate_pilot_error
+from hocket.analysis.stability import looping_leaves
 from hocket.analysis.variational import (
     StateTrace,
     VariationalReading,
@@ -45,6 +46,8 @@ MAX_ERROR = WRONG
 """Of the peak: a predicted error above this is unsound, unless another limit is given."""
 GROWS = 1e3
 """How much more perturbations may grow over the run than in the undivided system."""
+PARTS, RISE = 10, 1.2
+"""Parts of a run, and the factor by which the peak in each of the last six is larger: more than a ramp's."""
 READING = 0.12
 """Seconds for operating points: after these no more are added."""
 MOST_SIMULATORS, MOST_NUMBERS = 20, 80
@@ -293,6 +296,9 @@ def judge_trajectory(
     stability = _read_stability(composite, linear, trace, pilots)
     doubts = tuple(_doubts(experiment, pilots, error, stability))
     judgement, reason = _judge(pilots, error, stability, limit)
+    growing = find_growth(composite, pilots) if judgement is Judgement.SOUND else None
+    if growing is not None:
+        judgement, reason = Judgement.NOT_JUDGED, f"{growing}; {reason}"
     verdict = TrajectoryVerdict(judgement, reason, doubts, pilots, error, limit)
     ports = tuple(_port_error(each) for each in error.ports)
     prediction = None
@@ -370,6 +376,30 @@ def _judge(
             return Judgement.NOT_JUDGED, f"{_describe_jumps(late)}; beside it {said}"
         return Judgement.SOUND, said
     return Judgement.NOT_JUDGED, f"{said}, may be off by {Share(off):.2g}; the limit is {Share(limit):.3g}"
+
+
+def find_growth(composite: Composite, pilots: Pilots) -> str | None:
+    """Return which port of a feedback loop with events grows from part to part of the run; None: none does.
+
+    Steps of any length meet the events at the same times, so that pilot runs agree however unstable the loop
+    is: a gain that is too large for its period is not seen by comparing them.
+    """
+    wiring = plan_tree(composite).leaves.wiring
+    eventful = {
+        name for name, model in zip(wiring.names, wiring.models, strict=True) if model.capabilities.events
+    }
+    loops = {name for group in looping_leaves(composite) if group & eventful for name in group}
+    for port, (t, values) in pilots.runs[0].ports.items():
+        if port.rpartition(".")[0] not in loops or not len(t):
+            continue
+        part = (t - pilots.start) / max(pilots.until - pilots.start, math.ulp(pilots.until)) * PARTS
+        part = np.clip(part.astype(int), 0, PARTS - 1)
+        peaks = [np.abs(values[part == number]) for number in range(PARTS // 2 - 1, PARTS)]
+        sizes = np.array([np.nanmax(each, initial=0.0) for each in peaks])
+        if (sizes[1:] > RISE * sizes[:-1]).all() and sizes[0] > 0.0:
+            where = f"`{port}`, in a feedback loop with events, grows to {sizes[-1]:.3g}"
+            return f"{where}: whether the exact system does is not known"
+    return None
 
 
 def _describe_jumps(port: PortPilotError) -> str:

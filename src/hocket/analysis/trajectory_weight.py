@@ -16,10 +16,10 @@ import numpy as np
 
 from hocket.analysis.error_prediction import PredictedError
 from hocket.analysis.linearisation import LinearModels
-from hocket.analysis.measure import Measure, Rows
+from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.pilot import PilotRun, run_pilot
 from hocket.analysis.pilot_error import SMALL, PilotError
-from hocket.analysis.trajectory import ErrorLimit, Followed
+from hocket.analysis.trajectory import ErrorLimit, Followed, Judgement
 from hocket.errors import HocketError, list_names
 from hocket.model.experiment import Experiment
 
@@ -29,6 +29,8 @@ REPEATED = 0.3
 """Seconds that a run of the linear models may take, or as long as that of the plan."""
 SAME = 1e-6
 """Of the peak: how far a run of linear models may be from that of the plan to count as the same."""
+CARRIES = 0.1
+"""Of the largest error: ports with more than this must show an order."""
 LINEAR = 1e-4
 """The fit residual up to which a linear model may stand for its simulator along all of a run."""
 
@@ -122,6 +124,11 @@ class OnePoint(Measure):
     """Why pilot runs could not be made, where they were asked for."""
     title = "at the initial state only"
 
+    @property
+    def outcome(self) -> Outcome:
+        """Not judged where pilot runs were asked for and are not possible: one point is not the run."""
+        return Outcome.NOT_JUDGED if self.why else Outcome.GOOD
+
     def verdict(self) -> list[str]:
         named = list_names(list(self.simulators), 3)
         made = f"no pilot run was made{self.why and f' ({self.why})'}"
@@ -165,6 +172,24 @@ def stand_beside(followed: Followed, doubts: tuple[str, ...]) -> Followed:
 def add_doubt(followed: Followed, doubt: str) -> Followed:
     """Return what was found, with one more doubt, the first."""
     return replace(followed, verdict=replace(followed.verdict, doubts=(doubt, *followed.verdict.doubts)))
+
+
+def pilots_suffice(followed: Followed, stable_modes: bool) -> bool:
+    """Return whether pilot runs alone may call this run of a switched system sound, with a doubt.
+
+    They reach its end and converge, and either all modes are stable and no switch is met, or each port that
+    carries the error shows an order: switches that runs meet in another sequence leave none.
+    """
+    verdict, error = followed.verdict, followed.verdict.error
+    known = error.settled and error.converges and error.refinements > 1
+    if verdict.judgement is not Judgement.SOUND or not (known and verdict.pilots.is_whole):
+        return False
+    read = followed.stability
+    smooth = read is not None and not read.reading.switches and not error.jumps and not error.switching
+    if smooth and stable_modes:
+        return True
+    chosen = [each for each in error.flowing if each.relative > max(SMALL, CARRIES * error.relative)]
+    return not error.switching and all(each.order is not None for each in chosen)
 
 
 def repeats_run(linear: Experiment, first: PilotRun) -> bool:

@@ -190,6 +190,7 @@ def check(
     ] = None,
     quick: runs.Quick = False,
     again: runs.Again = False,
+    budget: runs.Budget = False,
 ) -> None:
     """Judge a coupling before a run: well posed, stable, how large is the global error?
 
@@ -203,7 +204,8 @@ def check(
     (plant.u.alpha).
 
     After a run, given its folder: the global error, estimated from two more runs with shorter steps; with
-    --quick from connection defects and linear models.
+    --quick from connection defects and linear models. With --budget: which level's coupling, or which
+    simulator's solver, is to blame for it.
 
     Exit codes: 0 sound, 1 unsound: ill posed, unstable, or the error too large (a run: or the estimate
     not reliable), 2 bad scenario or command, 3 not judged.
@@ -216,9 +218,9 @@ def check(
     if runs.is_run(files):
         others = {"--stop": stop, **changes.typed_options(), "--vary": vary, "--robust": robust}
         others |= {"--no-pilot": not pilot, "--max-error": max_error}
-        runs.check_run(files[0], quick, again, plot, as_json, everything, others)
+        runs.check_run(files[0], quick, again, plot, as_json, everything, others, budget)
         return
-    runs.refuse_run_options(files, {"--quick": quick, "--again": again})
+    runs.refuse_run_options(files, {"--quick": quick, "--again": again, "--budget": budget})
     experiment = isolate_few(read_changed(files, changes, stop))
     check_outputs(as_json, plot)
     measures: Sequence[Measure]

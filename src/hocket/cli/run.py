@@ -129,7 +129,8 @@ def run(
         done.plot(path=picture)
     if not quiet:
         print_written(csv, picture)
-    if not done.is_complete or (strict and done.info.get("findings")):
+    wrong = believed is not None and believed.is_wrong
+    if not done.is_complete or wrong or (strict and done.info.get("findings")):
         raise typer.Exit(1)
 
 
@@ -149,6 +150,7 @@ def _announce_instability(experiment: Experiment) -> None:
 
 def _estimate_trust(experiment: Experiment, done: hocket.Run, quiet: bool) -> ErrorEstimate | None:
     """Estimate the global error of the run, keep it with the run, and print it."""
+    from hocket.analysis.reconciliation import add_prediction
     from hocket.analysis.run_error import estimate_error
     from hocket.analysis.run_measures import run_measures
 
@@ -156,6 +158,7 @@ def _estimate_trust(experiment: Experiment, done: hocket.Run, quiet: bool) -> Er
         print_err(f"the run was not finished: `hocket check {done.path}` estimates its error up to here")
         return None
     found = estimate_error(experiment, done.without_accounts(), watch=announce_reruns(quiet))
+    found = add_prediction(found, experiment)
     write_estimate(done.path, found)
     if not quiet:
         print_out("")

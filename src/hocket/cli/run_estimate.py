@@ -121,6 +121,9 @@ FilesOrRun = Annotated[
     list[Path], argument("FILE", "A scenario (.toml, .ssp), FMUs, or the folder of a run.")
 ]
 Quick = Annotated[bool, flag("--quick", "Estimate without running it again.", PANEL)]
+Budget = Annotated[
+    bool, flag("--budget", "Divide the error: which level, which solver is to blame; more runs.", PANEL)
+]
 Again = Annotated[bool, flag("--again", "Estimate anew, though the folder has an estimate.", PANEL)]
 
 
@@ -148,6 +151,7 @@ def check_run(
     as_json: Path | None,
     everything: bool,
     others: Mapping[str, object],
+    budget: bool = False,
 ) -> None:
     """Say how large the error of a run is; `others` are options that are for scenarios only, by name."""
     from hocket.analysis.run_measures import MEASURES, run_measures
@@ -163,7 +167,11 @@ def check_run(
     found, kept = _read_or_estimate(run.without_accounts(), quick, again, quiet=str(as_json) == "-")
     facts = {"run": str(run.path), "status": run.status, "found before": kept}
     remark = "this was found before and is kept in the folder: --again estimates it anew" if kept else ""
-    measures = run_measures(run, found)
+    measures: Sequence[Measure] = run_measures(run, found)
+    if budget:
+        from hocket.analysis.error_budget import error_budget
+
+        measures = [*measures, error_budget(run, watch=announce_reruns(str(as_json) == "-"))]
     outcome = worst_outcome(measures)
     present_measures(measures, plot, as_json, everything, outcome, facts, more_rows(run), remark)
 
@@ -198,7 +206,8 @@ def more_rows(run: Run) -> str:
 
 def _read_or_estimate(run: Run, quick: bool, again: bool, quiet: bool) -> tuple[ErrorEstimate, bool]:
     """Return the estimate, and whether it was in the folder already."""
-    from hocket.analysis.run_error import estimate_run_error
+    from hocket.analysis.reconciliation import add_prediction
+    from hocket.analysis.run_error import estimate_run_error, experiment_of, truncate_experiment
 
     kept = None
     try:
@@ -208,6 +217,8 @@ def _read_or_estimate(run: Run, quick: bool, again: bool, quiet: bool) -> tuple[
     if kept and not again and (quick or kept.method == "Richardson"):
         return kept, True
     found = estimate_run_error(run, quick, announce_reruns(quiet))
+    if not quick and found.ports and found.method == "Richardson":
+        found = add_prediction(found, truncate_experiment(experiment_of(run), run))
     if kept is None or found.runs >= kept.runs:
         try:
             write_estimate(run.path, found)

@@ -207,16 +207,52 @@ class Feedthrough:
             for loop in loops[depth]:
                 children = tuple(dict.fromkeys(child for child, _ in loop))
                 rounds.append(Round(children, loop))
-        return rounds
+        late = self._levels_behind(generation, only_from_outside)
+        return [*rounds, Round(tuple(late))] if late else rounds
+
+    def _levels_behind(self, generation: dict[Node, int], only_from_outside: bool) -> list[int]:
+        """Return the levels to evaluate once more, after all rounds.
+
+        Something inside reacts to an input, as no output of the level does whose turn comes late enough:
+        without another evaluation it would be as old as the curve that was extrapolated for the step.
+        """
+        looped = {node: loop for loop in self.loops for node in loop}
+        late = []
+        for child, model in enumerate(self.wiring.models):
+            drives = [self.wiring.drives[child][number] for number in inner_reactions(model)]
+            sources = {
+                (drive.child, drive.port) for drive in drives if drive is not None and drive.child >= 0
+            }
+            from_outside = any(drive is not None and drive.child == OWN for drive in drives)
+            if not sources and not from_outside:
+                continue
+            if only_from_outside and not from_outside and not any(node in generation for node in sources):
+                continue
+            own = {node for node in generation if node[0] == child}
+            covered = any(
+                all(
+                    generation.get(source, -1) < generation[node] or source in looped.get(node, ())
+                    for source in sources
+                )
+                for node in own
+            )
+            if not covered:
+                late.append(child)
+        return late
 
     def inputs_by_output(self) -> list[tuple[int, ...]]:
         """Return, per output of the level, the inputs of the level it reacts to."""
+        inputs = self.inputs_by_node()
+        return [tuple(sorted(inputs.get((d.child, d.port), set()))) for d in self.wiring.outputs]
+
+    def inputs_by_node(self) -> dict[Node, set[int]]:
+        """Return, per reacting output inside, the inputs of the level it reacts to."""
         inputs: dict[Node, set[int]] = {}
         for group in self.components:
             union = {port for node in group for port in self.outside[node]}
             union.update(*(inputs.get(s, set()) for node in group for s in self.sources[node]))
             inputs.update((node, union) for node in group)
-        return [tuple(sorted(inputs.get((d.child, d.port), set()))) for d in self.wiring.outputs]
+        return inputs
 
     def name(self, node: Node) -> str:
         """Return an output as a path."""
@@ -228,6 +264,27 @@ def _reacting_outputs(model: Model) -> list[tuple[int, list[int]]]:
     outputs = [(index, port.feedthrough) for index, port in enumerate(model.outputs) if port.feedthrough]
     number = {port.name: index for index, port in enumerate(model.inputs)} if outputs else {}
     return [(index, [number[name] for name in names]) for index, names in outputs]
+
+
+def inner_reactions(model: Model) -> set[int]:
+    """Return the inputs of a level that any output inside reacts to, at any depth; of others none.
+
+    A level that is stale, or lets inputs act late, evaluates nothing again.
+    """
+    level = as_level(model) or as_level(wrapped_model(model))
+    if level is None or not model.inputs or traits_of(level.orchestrator).is_delayed:
+        return set()
+    graph = Feedthrough(wire_unchecked(level.scenario))
+    reached = graph.inputs_by_node()
+    found = set().union(*reached.values())
+    for child, inner in enumerate(graph.wiring.models):
+        for number in inner_reactions(inner):
+            drive = graph.wiring.drives[child][number]
+            if drive is not None and drive.child == OWN:
+                found.add(drive.port)
+            elif drive is not None:
+                found |= reached.get((drive.child, drive.port), set())
+    return found
 
 
 def with_direct_feedthrough(scenario: Scenario) -> Scenario:

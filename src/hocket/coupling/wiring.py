@@ -47,6 +47,8 @@ def describe_loss(source: str, target: str, gain: float, offset: float) -> str:
     """Return what a connection would lose silently; empty if nothing."""
     if target == "real":
         return ""
+    if target == "clock" and source != "clock":
+        return "and a clock ticks without a value"
     if source != target and (source, target) not in _FITS:
         return f"and {A[target]} cannot hold all its values"
     whole = gain == int(gain) and offset == int(offset)
@@ -371,6 +373,7 @@ class _Names:
         gone = describe_loss(output.type, entry.type, gain, offset)
         if gone:
             alone = source[0] != OWN and output.type == "real" and not self.ends(source[0])[False]
+            alone = alone and not entry.event
             hint = f'of a table or CSV: types = {{ {output.name} = "{entry.type}" }}' if alone else ""
             raise ScenarioError(
                 f"`{connection.source}` is {A[output.type]}, {gone}", where, A[entry.type], hint
@@ -489,13 +492,15 @@ def _undriven_faults(scenario: Scenario, driven: Collection[tuple[int, int]]) ->
         for index, port in enumerate(model.inputs):
             if (child, index) not in driven and port.type == "clock":
                 what, expected = f"nothing ticks the clock `{name}.{port.name}`", "a connection from a clock"
-                yield Fault(what, f"models.{name}", expected)
+                hint = 'connect a clock of another simulator to it: an output `Port(..., type="clock")`'
+                yield Fault(what, f"models.{name}", expected, hint)
             elif (child, index) not in driven and port.start is None and f"{name}.{port.name}" not in found:
+                what = "an event" if port.event else "an output"
                 yield Fault(
                     f"nothing drives `{name}.{port.name}`",
                     f"models.{name}",
                     "a connection or a start value",
-                    f'connect an output to it, or give it a start value: "{port.name} = 0.0"',
+                    f'connect {what} to it, or give it a start value: "{port.name} = 0.0"',
                 )
     for index, port in enumerate(scenario.outputs):
         if (OWN, index) not in driven:
@@ -508,6 +513,11 @@ def _port_faults(name: str, model: Model) -> Iterator[Fault]:
         if port.name in seen:
             yield Fault(f"`{name}` has two ports named `{port.name}`", f"models.{name}", "names that differ")
         seen.add(port.name)
+    events = [port for port in (*model.inputs, *model.outputs) if port.event]
+    if events and as_level(model) is None and not model.capabilities.events:
+        what = f"`{name}.{events[0].name}` is an event, and `{name}` takes no part in instants"
+        hint = "give its class due(), react() and commit(); or leave the event out"
+        yield Fault(what, f"models.{name}", "a simulator that reacts to events", hint)
     inputs = {port.name for port in model.inputs}
     for port in model.outputs:
         for unknown in sorted(set(port.feedthrough) - inputs):

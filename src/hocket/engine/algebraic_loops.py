@@ -15,6 +15,7 @@ import numpy as np
 
 from hocket.engine.protocol import LiveLevel
 from hocket.errors import ConvergenceError
+from hocket.model.composite import as_level
 from hocket.model.protocols import Array, Value
 
 Unknown: TypeAlias = tuple[int, int, int]
@@ -225,6 +226,12 @@ def _by_path(level: LiveLevel, nodes: Iterable[tuple[int, int]]) -> list[tuple[i
     return sorted(nodes, key=lambda node: level.wiring.output_path(*node))
 
 
+def _count_levels(model: object) -> int:
+    """Return how many levels a model consists of; none if it is a simulator."""
+    level = as_level(model)
+    return 0 if level is None else 1 + sum(map(_count_levels, level.scenario.models.values()))
+
+
 class AlgebraicLoop:
     """A loop inside a step of a level."""
 
@@ -240,8 +247,12 @@ class AlgebraicLoop:
         ]
         slopes = {(d.child, d.port) for d in within if d.extrapolation is not None and d.extrapolation.slopes}
         nodes = [level.wiring.output_places[path] for path in ports]
+        beside = {(d.child, d.port) for d in within} - set(nodes)
         # a slope follows every input at once, so with slopes all that is handed on inside is in the loop
-        more = {(d.child, d.port) for d in within} - set(nodes) if slopes else set()
+        more = beside if slopes else set()
+        beneath = sum(_count_levels(level.wiring.models[child]) for child in self.children)
+        self.passes = 1 + len(beside - more) + beneath
+        """Evaluations after which what hangs on the loop in no cycle follows it, in levels inside too."""
         values = [*nodes, *_by_path(level, more)]
         places = [*((*node, VALUE) for node in values), *((*node, SLOPE) for node in _by_path(level, slopes))]
         self.unknowns = Unknowns(level, places)
@@ -254,7 +265,9 @@ class AlgebraicLoop:
             self._evaluate(fixed_point(self._evaluate, [float(value) for value in guess], self.names, t))
             return
         try:
-            self._evaluate(linear_fixed_point(self._evaluate, guess)[0])
+            found = linear_fixed_point(self._evaluate, guess)[0]
+            for _ in range(self.passes):  # the last guesses were units, of which nothing may be left
+                self._evaluate(found)
         except SingularError:
             raise no_solution(self.names, t) from None
 

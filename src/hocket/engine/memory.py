@@ -57,6 +57,8 @@ class ExchangeMemory:
         self.u: list[Array] = []
         self.base: list[int] = [0] * len(wiring.models)
         """Per child: the tick from which its polynomials count."""
+        self.held: set[tuple[int, int]] = set()
+        """The inputs that are overridden, child and number: they are not fed."""
 
     def clear(self, shape: tuple[int, ...] = ()) -> None:
         """Forget everything; numbers get this shape: () in a run, (columns,) in the linear reading."""
@@ -119,7 +121,7 @@ class ExchangeMemory:
             u[:] = shift_origin(list(u), self.clock.span(tick - self.base[child]))
         self.base[child] = tick
         for index, drive in enumerate(self.wiring.drives[child]):
-            if drive is None or (ports is not None and index not in ports):
+            if drive is None or (ports is not None and index not in ports) or (child, index) in self.held:
                 continue
             coefficients = (
                 self._pass_input(drive, tick, inputs, inputs_base)

@@ -150,6 +150,11 @@ def simulator_notes(root: Level, t: float) -> list[str]:
     for level in levels_of(root):
         for child, simulator in enumerate(level.children):
             if provides(simulator, NotingSimulator):
-                with blame(level.name(child), "notes", t):
-                    found += [f"`{level.name(child)}`: {note}" for note in simulator.notes()]
+                try:  # most have nothing to say: a thousand FMUs are asked one by one
+                    notes = simulator.notes()
+                except Exception:
+                    with blame(level.name(child), "notes", t):
+                        raise
+                if notes:
+                    found += [f"`{level.name(child)}`: {note}" for note in notes]
     return found

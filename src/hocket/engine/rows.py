@@ -85,5 +85,10 @@ def _column_value(level: LiveLevel, column: Column, tick: int) -> float:
     drive = level.wiring.drives[child][port] if level.wiring.models[child].inputs[port].event else None
     if drive is not None and (drive.child, drive.port) not in level.instants.shown:
         return math.nan
+    return input_value(level, child, port, tick)
+
+
+def input_value(level: LiveLevel, child: int, port: int, tick: int) -> float:
+    """Return what an input of a child has at a tick."""
     u, base = level.memory.u[child], level.memory.base[child]
     return float(value_at(list(u[:, port]), level.clock.span(tick - base)))

@@ -31,7 +31,7 @@ from hocket.model.arguments import (
     is_one_of,
     is_positive,
 )
-from hocket.model.clock import Duration, format_duration
+from hocket.model.clock import Clock, Duration, format_duration
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connections
 from hocket.planning.clocks import clock_of
@@ -118,7 +118,7 @@ def run_experiment(
     expect_call("progress", progress, "two numbers: the time reached, the stop")
     expect_flags(ledger=ledger, overwrite=overwrite)
     job = replace(_job(experiment, record, ledger), facts=facts)
-    _check_choices(engine, threads, realtime)
+    check_choices(engine, threads, realtime)
     output = RunFolder.create(folder, job.experiment.name, overwrite)
     execution = Execution(job, output)
     try:
@@ -180,11 +180,7 @@ def _job(experiment: Experiment, record: Iterable[str] | None, ledger: bool) -> 
         composite = composite.with_scenario(composite.scenario.with_changes(record=record))
     with pause_collector():
         design = plan_tree(composite)
-    undriven = [port.name for port in experiment.composite.inputs if port.start is None]
-    if undriven:
-        hint = f'drive it by a source, or give it a start value: "{undriven[0]} = 0"'
-        what = "nothing drives the input `{}` of the scenario"
-        raise ScenarioError([Fault(what.format(name), "inputs", "", hint) for name in undriven])
+    refuse_undriven(experiment)
     assert experiment.stop is not None
     steps = whole_steps(experiment.start, experiment.stop, design.composite.step)
     step = _shortest_step(design, experiment.stop - experiment.start)
@@ -196,8 +192,7 @@ def _job(experiment: Experiment, record: Iterable[str] | None, ledger: bool) -> 
             "times repeat in the rows, and simulators are told equal times"
         )
         experiment = replace(experiment, notes=(*experiment.notes, note))
-    more = [experiment.every] if isinstance(experiment.every, Fraction) else []
-    clock = clock_of(design, *more, start=experiment.start, stop=experiment.stop)
+    clock = experiment_clock(experiment, design)
     kept = design.composite.scenario.record
     return Job(
         experiment,
@@ -206,6 +201,21 @@ def _job(experiment: Experiment, record: Iterable[str] | None, ledger: bool) -> 
         steps,
         choose_tables(design, clock, kept, experiment.every, ledger),
     )
+
+
+def refuse_undriven(experiment: Experiment) -> None:
+    """Refuse an experiment with an input that nothing drives and that has no start value."""
+    undriven = [port.name for port in experiment.composite.inputs if port.start is None]
+    if undriven:
+        hint = f'drive it by a source, or give it a start value: "{undriven[0]} = 0"'
+        what = "nothing drives the input `{}` of the scenario"
+        raise ScenarioError([Fault(what.format(name), "inputs", "", hint) for name in undriven])
+
+
+def experiment_clock(experiment: Experiment, design: PlanTree) -> Clock:
+    """Return the clock of an experiment: its steps, and the times of its rows, are whole ticks."""
+    more = [experiment.every] if isinstance(experiment.every, Fraction) else []
+    return clock_of(design, *more, start=experiment.start, stop=experiment.stop)
 
 
 def _shortest_step(design: PlanTree, span: Fraction) -> Fraction:
@@ -233,7 +243,8 @@ def whole_steps(start: Fraction, stop: Fraction, step: Fraction) -> int:
     return count.numerator
 
 
-def _check_choices(engine: str, threads: int | None, realtime: float | None) -> None:
+def check_choices(engine: str, threads: int | None, realtime: float | None = None) -> None:
+    """Refuse an engine, a number of threads or a pace that there is not."""
     expect(is_one_of(engine, get_args(EngineName)), "engine", engine, '"native" or "interpreter"')
     expect_count("threads", threads)
     paced = realtime is None or is_positive(realtime)

@@ -39,6 +39,7 @@ from hocket.model.clock import Clock
 from hocket.model.experiment import Experiment
 from hocket.model.protocols import Array
 from hocket.planning.parameters import is_fmu
+from hocket.planning.source_pulses import missed_pulses
 from hocket.planning.tree import PlanTree
 from hocket.simulators.fmu.log_messages import deliver
 
@@ -188,7 +189,7 @@ class Execution:
             self.pace = RealTimePacer(float(realtime), float(job.design.composite.step))
         self.output.add(job.facts)
         self.guard.set_facts(*self.output.crash_facts())
-        with self._time_phase("start"), pause_collector(), _take_turns(job.design):
+        with self._time_phase("start"), pause_collector(), take_turns(job.design):
             self.level = open_level(job.design, job.clock)
             start_notes = initialise(self.level, job.clock.time(0), job.stop)
             self.recorded = bind_tables(self.level, job.choices)
@@ -206,7 +207,10 @@ class Execution:
                 self.engine = NativeEngine(self.level, self.recorded, threads)
         self.next_look = 0.0
         plan_notes = job.design.plan.all_notes()
-        self.notes = merge_notes([*job.experiment.notes, *plan_notes, *start_notes, *_fmu_notes(job.design)])
+        pulses = [str(each) for each in missed_pulses(job.design, job.clock.time(0), job.stop)]
+        self.notes = merge_notes(
+            [*job.experiment.notes, *plan_notes, *start_notes, *_fmu_notes(job.design), *pulses]
+        )
         tables = [entry.table for entry in self.recorded]
         self.recorder.open(tables)
         self.output.begin(
@@ -481,7 +485,7 @@ class Execution:
 _TURN = threading.RLock()
 
 
-def _take_turns(design: PlanTree) -> AbstractContextManager[Any]:
+def take_turns(design: PlanTree) -> AbstractContextManager[Any]:
     """Let FMUs of this process be initialised for one run at a time: many are not made for more."""
     shared = any(is_fmu(model) and not model.isolate for model in design.leaves.wiring.models)
     return _TURN if shared else nullcontext()

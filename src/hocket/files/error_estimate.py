@@ -186,6 +186,8 @@ class ErrorEstimate:
     """Of the method `defect`: each connection, the worst first."""
     runs: int = 0
     """How many runs with shorter steps came to their end, of two."""
+    prediction: tuple[tuple[str, float], ...] = ()
+    """What `hocket check` predicts for each port, a part of its peak; empty: nothing was predicted."""
 
     def __getitem__(self, port: str) -> PortEstimate:
         for each in self.ports:
@@ -220,6 +222,11 @@ class ErrorEstimate:
         """There is an estimate, it is reliable, and it is not of the size of the values."""
         return bool(self.ports) and not self.doubts and self.ports[0].relative < WRONG
 
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the global error is of the size of the values, or is not a number."""
+        return bool(self.ports) and not self.ports[0].relative < WRONG
+
     def verdict(self) -> list[str]:
         """Return the largest global error, where it is, and whether the estimate is reliable."""
         left_out = (f"not included: {what}" for what in self.unseen)
@@ -231,7 +238,7 @@ class ErrorEstimate:
             belief = ", not reliable" if self.doubts else ""
             size = _describe_error(worst, worst.run.unit)
             yield f"estimated global error{belief}: {size} in `{worst.port}`, at {format_time(worst.at)} s"
-            if worst.relative >= WRONG:
+            if self.is_wrong:
                 yield f"the result is wrong: the global error exceeds {Share(WRONG):.0f} of peak"
         else:
             yield "not judged: there is no estimate of the global error"
@@ -301,6 +308,7 @@ def write_estimate(folder: Path | str, estimate: ErrorEstimate) -> None:
         "doubts": estimate.doubts,
         "unseen": estimate.unseen,
         "runs": estimate.runs,
+        "prediction": [[port, _json_number(error)] for port, error in estimate.prediction],
         "ports": [
             {"port": each.port, "unit": each.run.unit, "order": _json_number(each.order)}
             | {"largest": _json_number(each.largest), "relative": _json_number(each.relative)}
@@ -384,6 +392,7 @@ def _parse_estimate(facts: Mapping[str, Any], place: Path) -> ErrorEstimate:
         tuple(map(str, facts["unseen"])),
         gaps,
         int(facts["runs"]),
+        tuple((str(port), float(error)) for port, error in facts.get("prediction", ())),
     )
 
 

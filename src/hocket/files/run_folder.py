@@ -243,6 +243,12 @@ class Run:
         rows = sum(block.num_rows for block in blocks)
         return f"<Run {self.name}: {self.status}, {span}{rows} rows>"
 
+    def _repr_html_(self) -> str:
+        from hocket.files.run_view import view_run  # here: notebooks only
+
+        facts = {"status": self.status, "recorded": self.size_text, "folder": self.path}
+        return view_run(self.name, facts, self.ports, self.__getitem__, self.info.get("notes", ()))
+
     def final(self, port: str) -> float:
         """Return the last value."""
         newest = deque(self._finest_samples(port).blocks([port]), maxlen=1)

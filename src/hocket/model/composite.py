@@ -133,7 +133,7 @@ class DemandingOrchestrator(Protocol):
         """Yield what it asks of the simulators of a level."""
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Composite:
     """A level: a scenario, its step, its orchestrator and its extrapolation.
 
@@ -208,6 +208,28 @@ class Composite:
         """Return the same level with other parts; a step that is given is its own from then on."""
         parts = {"inherits_step": False, **parts} if "step" in parts else parts
         return Composite(**{part.name: getattr(self, part.name) for part in fields(Composite)} | parts)
+
+    def __repr__(self) -> str:
+        how = f"{format_duration(self.step)}, {self.orchestrator!r:.80}, {self.extrapolation!r:.80}"
+        return f"<Composite: {how}; {self.scenario!r}>"
+
+    def _repr_html_(self) -> str:
+        from hocket.model.html import html_view  # here: notebooks only
+
+        return html_view("Composite", {}, self.html_parts())
+
+    def html_parts(self) -> str:
+        """Return what notebooks show of it and of the levels inside it, as HTML."""
+        from hocket.model.html import html_details, html_view
+
+        facts = {
+            "macro step": format_duration(self.step),
+            "orchestrator": repr(self.orchestrator),
+            "extrapolation": repr(self.extrapolation),
+        }
+        inside = {name: as_level(model) for name, model in self.scenario.models.items()}
+        levels = (html_details(name, level.html_parts()) for name, level in inside.items() if level)
+        return html_view("", facts, self.scenario.html_parts(), *levels)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Composite, tuple(getattr(self, part.name) for part in fields(Composite))

@@ -21,7 +21,7 @@ from hocket.model.arguments import (
     is_one_of,
     set_fields,
 )
-from hocket.model.clock import seconds
+from hocket.model.clock import format_duration, seconds
 from hocket.model.composite import Composite
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Tuning:
     limits: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Experiment:
     """A composite with the defaults of its run, in seconds; times may be given as durations: "10 s"."""
 
@@ -61,6 +61,17 @@ class Experiment:
     """The file it was read from."""
     notes: tuple[str, ...] = field(default=(), compare=False)
     """What was assumed when it was read, in words."""
+
+    def __repr__(self) -> str:
+        span = "" if self.stop is None else f" to {format_duration(self.stop)}"
+        return f"<Experiment {self.name or '(no name)'}{span}: {self.composite!r}>"
+
+    def _repr_html_(self) -> str:
+        from hocket.model.html import html_view  # here: notebooks only
+
+        stop = "" if self.stop is None else format_duration(self.stop)
+        facts = {"start": format_duration(self.start), "stop": stop, "file": self.path}
+        return html_view(f"Experiment {self.name}", facts, self.composite.html_parts())
 
     def __post_init__(self) -> None:
         expect(isinstance(self.composite, Composite), "composite", self.composite, "a Composite")

@@ -88,6 +88,23 @@ class Port:
 PortLike: TypeAlias = str | Port
 
 
+def parse_value_ports(written: Iterable[PortLike], where: str) -> tuple[Port, ...]:
+    """Return ports of a model that neither emits events nor takes them; raises ScenarioError for events."""
+    ports = parse_ports(written)
+    refuse_events(ports, where)
+    return ports
+
+
+def refuse_events(ports: Iterable[Port], where: str) -> None:
+    """Raise ScenarioError if one of the ports is an event or a clock."""
+    for port in ports:
+        if port.event:
+            kind = "a clock" if port.type == "clock" else "an event"
+            what = f"`{port.name}` is {kind}, and {where} has values only"
+            hint = "a class with due(), react() and commit() has events, and a `Devs` or a `SimPy`"
+            raise ScenarioError(what, where, "a port that always has a value", hint)
+
+
 def parse_ports(written: Iterable[PortLike]) -> tuple[Port, ...]:
     """Return ports from texts or ports."""
     if isinstance(written, str):

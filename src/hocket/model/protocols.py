@@ -59,11 +59,12 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     "linear_state", "native_twin", "settles_at_start",
     # models
     "BookkeepingModel", "CheckableModel", "ClassModel", "ClosableObject", "DeclaringClass", "DescribedModel",
-    "FileModel", "IntegratedModel", "IsolatedModel", "Model", "ParameterModel", "ProbedModel", "SampledModel",
-    "SteppedModel", "StoredEnergyModel", "TextModel", "Variable", "VariableTable", "WrapperModel",
+    "FileModel", "IntegratedModel", "IsolatedModel", "Model", "ParameterModel", "ProbedModel",
+    "RepeatingModel", "SampledModel", "SteppedModel", "StoredEnergyModel", "TextModel", "Variable",
+    "VariableTable", "WrapperModel",
     "bookkeeping_ports", "class_declarations", "declared_energy", "described_variables", "has_parameters",
     "is_isolated", "is_model", "method_of", "origin_of", "period_of", "state_count", "step_of", "text_ports",
-    "wrapped_model",
+    "intervals_of", "wrapped_model",
     # signals
     "Extrapolator", "Sample", "Value", "is_extrapolator",
     # queries
@@ -148,6 +149,23 @@ def step_of(model: object) -> Fraction | None:
     """Return the step of a model of its own, in seconds; None: it has none."""
     step = getattr(model, "step", None)
     return step if step is not None and isinstance(step, Fraction) else None
+
+
+class RepeatingModel(Model, Protocol):
+    """A model in which something repeats at intervals: samples, ticks of clocks.
+
+    The planner refuses intervals that have no common tick with the others. Where it is missing nothing does.
+    """
+
+    @property
+    def intervals(self) -> Mapping[str, Fraction]:
+        """What repeats, or is counted from the start of it, by name, in seconds, above zero."""
+
+
+def intervals_of(model: object) -> Mapping[str, Fraction]:
+    """Return the intervals at which something in a model repeats, in seconds, by name."""
+    intervals: Mapping[str, Fraction] = getattr(model, "intervals", {})
+    return intervals
 
 
 class TextModel(Model, Protocol):
@@ -458,7 +476,12 @@ def declarations(given: object, protocol: type) -> dict[str, Any]:
 def provides(given: object, protocol: type[Asked]) -> TypeGuard[Asked]:
     """Return whether an object or a class has all that a protocol asks for beyond what it inherits."""
     wanted: type = protocol
-    return all(hasattr(given, name) for name in members_of(wanted))
+    for name in members_of(wanted):  # every simulator of a run is asked several times: no generator
+        if not hasattr(given, name):
+            break
+    else:
+        return True
+    return False
 
 
 def hand_on(source: object, target: object, protocols: tuple[type, ...]) -> None:

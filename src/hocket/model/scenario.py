@@ -12,7 +12,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from hocket.errors import ScenarioError
+from hocket.errors import ScenarioError, count, list_names
 from hocket.model.arguments import (
     check_names,
     expect,
@@ -102,7 +102,7 @@ def _named_crossings(crossings: Any, models: Mapping[str, Model]) -> dict[str, C
     return named_crossings(crossings, models)
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Scenario:
     """Models, what connects them, and what is seen from outside.
 
@@ -168,6 +168,30 @@ class Scenario:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _scenario, ({name: _plain(getattr(self, name)) for name in PARTS},)
+
+    def __repr__(self) -> str:
+        return f"<Scenario: {list_names(self.models, 8)}; {count(len(self.connections), 'connection')}>"
+
+    def _repr_html_(self) -> str:
+        from hocket.model.html import html_view  # here: notebooks only
+
+        return html_view("Scenario", {}, self.html_parts())
+
+    def html_parts(self) -> str:
+        """Return what notebooks show of it: its models and its connections, as HTML."""
+        from hocket.model.html import html_details, html_table
+
+        models = [
+            {
+                "model": name,
+                "kind": type(model).__name__,
+                "inputs": ", ".join(str(port.name) for port in model.inputs),
+                "outputs": ", ".join(str(port.name) for port in model.outputs),
+            }
+            for name, model in self.models.items()
+        ]
+        wires = [{"input": wire.target, "output": wire.source} for wire in self.connections]
+        return html_table(models) + html_details("connections", html_table(wires))
 
     def _facts(self) -> tuple[Any, ...]:
         parts = (getattr(self, name) for name in PARTS)

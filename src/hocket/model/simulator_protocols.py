@@ -212,6 +212,7 @@ class EventSimulator(Simulator, Protocol):
         """Return the time of its next event, in seconds; None: it announces none.
 
         A time that is not after the time reached means now. It may change in step(), commit() and restore().
+        Where no step was made, after start() and commit(), a time before the one reached is refused.
         """
 
     def react(self, t: float, n: int, u: Array, present: Sequence[bool]) -> Sequence[bool] | None:

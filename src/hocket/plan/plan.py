@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any
 
 from hocket.model.composite import OutputsMode
+from hocket.model.html import html_lines, html_pre, html_view
 from hocket.plan.instructions import Body, describe_body
 
 
@@ -62,6 +63,9 @@ class Plan:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        return html_view("Plan", {}, html_pre(str(self)), html_lines(self.all_notes()))
 
     def all_notes(self, name: str = "") -> list[str]:
         """Return the notes of this level and of those inside, each with its level."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hocket.errors import raise_faults
 from hocket.model.composite import Composite, levels
 from hocket.model.memo import Memo
 from hocket.planning.prepare import prepare_composite
@@ -37,8 +38,10 @@ def _build(prepared: Composite) -> PlanTree:
 
 
 def _verify(root: PlanTree) -> PlanTree:
+    from hocket.planning.common_ticks import tick_faults
     from hocket.planning.notes import tree_notes
 
+    raise_faults(tick_faults(root))
     verify_tree(root)
     root.plan = replace(root.plan, notes=(*root.plan.notes, *tree_notes(root, root.leaves)))
     return root

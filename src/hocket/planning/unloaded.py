@@ -35,8 +35,7 @@ def without_code(experiment: Experiment, hint: str = "") -> Experiment:
     _refuse_in_constraints(composite, unknown)
     used = {(True, source) for source, _ in _connected_paths(composite)}
     used |= {(False, target) for _, target in _connected_paths(composite)}
-    known = {*_known_events(composite, unknown)}
-    events = {end for ends in _connected_paths(composite) if known.intersection(ends) for end in ends}
+    events = _event_paths(composite, unknown)
     changed = {path: _with_ports(model, path, used, events) for path, model in unknown.items()}
     notes = [
         f"`{path}`: `{_innermost(model).class_name}` is not loaded; its ports are those that the file "
@@ -76,13 +75,27 @@ def _connected_paths(composite: Composite) -> Iterator[tuple[str, str]]:
             yield f"{prefix}{connection.source}", f"{prefix}{connection.target}"
 
 
+def _event_paths(composite: Composite, unknown: Mapping[str, Any]) -> set[str]:
+    """Return the paths of ports that are events, or that connections lead to from one that is."""
+    events, connected = {*_known_events(composite, unknown)}, [*_connected_paths(composite)]
+    while more := {end for ends in connected if events.intersection(ends) for end in ends} - events:
+        events |= more
+    return events
+
+
 def _known_events(composite: Composite, unknown: Mapping[str, Any]) -> Iterator[str]:
     """Yield the paths of ports that are events, as far as no code need be loaded to know it."""
     for prefix, level in levels(composite):
         yield from (f"{prefix}{name}.event" for name in level.scenario.crossings)
+        own = (*level.scenario.inputs, *level.scenario.outputs)
+        yield from (f"{prefix}{port.name}" for port in own if port.event)
     for path, model in leaves(composite):
-        if path not in unknown and not isinstance(model, Devs):
-            yield from (f"{path}.{port.name}" for port in (*model.inputs, *model.outputs) if port.event)
+        if path in unknown:
+            inner = _innermost(model)
+            ports = (*(inner.own_inputs or ()), *(inner.own_outputs or ()))
+        else:
+            ports = () if isinstance(model, Devs) else (*model.inputs, *model.outputs)
+        yield from (f"{path}.{port.name}" for port in ports if port.event)
 
 
 def _with_ports(model: Any, path: str, used: set[tuple[bool, str]], events: set[str]) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 
 from hocket.analysis.coupling_check import Check, check
 from hocket.analysis.measure import Measure, Outcome, verdict_lines, worst_outcome
-from hocket.analysis.run_measures import run_measures
+from hocket.analysis.reconciliation import predicted_errors
+from hocket.analysis.run_measures import Reconciliation, run_measures
 from hocket.errors import HocketError, count
 from hocket.files.atomic_files import write_text
 from hocket.files.error_estimate import ErrorEstimate, read_estimate
@@ -83,6 +84,9 @@ def gather_report_data(run: Run, experiment: Experiment | None = None) -> Report
     trust, no_trust = _attempt(
         "the estimate kept in the run folder cannot be read", lambda: read_estimate(run.path)
     )
+    if trust is not None and found is not None:
+        # a check that predicts nothing here does not undo what was predicted when it was run
+        trust = replace(trust, prediction=predicted_errors(found) or trust.prediction)
     return ReportData(
         run,
         planned[1] if planned else None,
@@ -176,7 +180,9 @@ def check_card(story: ReportData) -> str:
     if found is None:
         return verdict_card(title, "none", "not judged", [story.no_check])
     first, *rest = found.verdict() or ["nothing to judge"]
-    return verdict_card(title, TONES[found.outcome], first, rest)
+    apart = [each for each in story.after if isinstance(each, Reconciliation)]
+    tone = TONES[max(found.outcome, worst_outcome(apart))]  # what the run contradicts has no tick
+    return verdict_card(title, tone, first, [*rest, *verdict_lines(apart)])
 
 
 def estimate_card(story: ReportData) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -39,7 +39,7 @@ class Atomic:
 
     def time_advance(self) -> Duration | None:
         """Return how long it stays in this state if nothing arrives, in seconds; None: for ever."""
-        raise NotImplementedError
+        raise NotImplementedError(f"`{type(self).__name__}` has no time_advance()")
 
     def output(self) -> Mapping[str, float]:
         """Return the values that leave, by output, when that time is over; nothing changes."""
@@ -47,11 +47,11 @@ class Atomic:
 
     def internal(self) -> None:
         """Go to the next state when that time is over; output() was called before."""
-        raise NotImplementedError
+        raise NotImplementedError(f"`{type(self).__name__}` has no internal()")
 
     def external(self, elapsed: float, inputs: Mapping[str, float]) -> None:
         """Go to the next state when values arrive, `elapsed` seconds after the last event."""
-        raise NotImplementedError
+        raise NotImplementedError(f"`{type(self).__name__}` has inputs, and no external(elapsed, inputs)")
 
     def confluent(self, inputs: Mapping[str, float]) -> None:
         """Go to the next state when both happen in one instant: internal first, unless it is overridden."""
@@ -238,11 +238,14 @@ class _DevsSimulator:
 
     def _show_outputs(self) -> list[bool]:
         leaving = self.atomic.output()
+        if not isinstance(leaving, Mapping):
+            raise TypeError(f"output() returned {leaving!r:.60}, expected values by name, or {{}}")
         unknown = [name for name in leaving if name not in self.place]
         if unknown:
             raise ValueError(f"output() names `{unknown[0]}`, expected one of {', '.join(self.place)}")
-        self.held = {name: float(value) for name, value in leaving.items() if name not in self.events}
-        self._show({name: float(value) for name, value in leaving.items() if name in self.events})
+        values = {name: _number(name, value) for name, value in leaving.items()}
+        self.held = {name: value for name, value in values.items() if name not in self.events}
+        self._show({name: value for name, value in values.items() if name in self.events})
         return [name in leaving for name in self.place]
 
     def _show(self, values: Mapping[str, float]) -> None:
@@ -271,8 +274,21 @@ class _DevsSimulator:
         return False
 
 
-@lru_cache(maxsize=1024)
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"output() gives {value!r:.60} for `{name}`, expected a number") from None
+
+
 def _length(written: Any) -> Fraction:
+    if not isinstance(written, Hashable):
+        raise ValueError(f"time_advance() returned {written!r:.60}, expected a duration, or None")
+    return _cached_length(written)
+
+
+@lru_cache(maxsize=1024)
+def _cached_length(written: Any) -> Fraction:
     try:
         length = seconds(written)
     except ValueError as error:

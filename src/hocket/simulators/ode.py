@@ -19,7 +19,7 @@ from hocket.errors import Fault, Place, ScenarioError, count, raise_faults, sugg
 from hocket.model.arguments import choice_faults, is_number, is_one_of, set_fields
 from hocket.model.clock import Duration
 from hocket.model.crossings import Direction
-from hocket.model.ports import Port, PortLike, parse_ports
+from hocket.model.ports import Port, PortLike, parse_value_ports
 from hocket.model.protocols import Capabilities, Simulator
 from hocket.simulators.energies import DeclaredEnergy
 from hocket.simulators.methods import ORDERS, TABLEAUX, vector
@@ -231,7 +231,7 @@ class Ode(Recipe):
             state = vector(x0, "x0")
         except ValueError as error:
             raise ScenarioError(str(error), where, "a list of numbers, one per state") from None
-        entries = parse_ports(inputs)
+        entries = parse_value_ports(inputs, where)
         set_fields(
             self,
             f=f,
@@ -342,7 +342,7 @@ def _output_ports(
         if g is not None:
             raise ScenarioError("the outputs of `g` have no names", where, 'outputs=["y1", ...]')
         outputs = [f"x{number}" for number in range(1, len(x0) + 1)]
-    written = parse_ports(outputs)
+    written = parse_value_ports(outputs, where)
     if g is None:
         if len(written) != len(x0):
             what = f"{count(len(written), 'output')} for {count(len(x0), 'state')}"

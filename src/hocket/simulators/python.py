@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from hocket.errors import (
     Fault,
@@ -174,6 +176,13 @@ class Python(Recipe):
         return own if self.sampling is None else sampled_ports(own)
 
     @property
+    def intervals(self) -> dict[str, Fraction]:
+        if self.sampling is None:
+            return {}
+        roles = {"period": self.sampling.period, "offset": self.sampling.offset, "delay": self.sampling.delay}
+        return {role: length for role, length in roles.items() if length}
+
+    @property
     def capabilities(self) -> Capabilities:
         own = self._class_facts.capabilities
         return own if self.sampling is None else sampled_capabilities(own)
@@ -279,6 +288,8 @@ class Python(Recipe):
             what = f"`{cls.__name__}` cannot be made: {type(error).__name__}: {error}"
             raise SimulatorError(what, place_of(error)) from error
         simulator = _ObjectSimulator(made, known.takes_inputs)
+        if known.capabilities.events:
+            simulator.check_events()
         if self.sampling is None:
             return simulator
         return SampledSimulator(simulator, self.sampling, known.inputs, known.outputs)
@@ -299,6 +310,30 @@ class _ObjectSimulator:
     def step(self, t: float, h: float, u: Array) -> float:
         reached = self._step(t, h, u)
         return t + h if reached is None else reached
+
+    def check_events(self) -> None:
+        """Refuse what react() and commit() return if it cannot be meant: a text is not a list of flags."""
+        own_react, own_commit = self.object.react, self.object.commit
+
+        def react(t: float, n: int, u: Array, present: Sequence[bool]) -> Sequence[bool] | None:
+            shown = own_react(t, n, u, present)
+            if shown is None or (isinstance(shown, (list, tuple, np.ndarray)) and all(map(_is_flag, shown))):
+                return shown
+            expected = "None, or a list of True and False, one per output"
+            raise ValueError(f"react() returned {shown!r:.60}, expected {expected}")
+
+        def commit() -> bool:
+            again = own_commit()
+            if again is None or _is_flag(again):
+                return bool(again)
+            expected = "True if another instant must follow, else False"
+            raise ValueError(f"commit() returned {again!r:.60}, expected {expected}")
+
+        self.react, self.commit = react, commit
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, (bool, np.bool_)) or (isinstance(value, (int, np.integer)) and value in (0, 1))
 
 
 def _method_faults(cls: type[Any], where: str) -> Iterator[Fault]:

@@ -116,6 +116,16 @@ def _environment_class() -> Any:
     class Environment(simpy.Environment):
         """An environment that is driven by hocket."""
 
+        def run(self, until: Any = None) -> Any:
+            """Refuse: its time is that of the run."""
+            raise RuntimeError("env.run() was called, expected processes only: hocket lets the time pass")
+
+        def schedule(self, event: Any, priority: Any = 1, delay: Any = 0) -> None:
+            """Plan an event; refuse one before now, which would happen in the past."""
+            if not delay >= 0:
+                raise ValueError(f"an event is scheduled {delay!r} s from now, expected a delay from 0 on")
+            super().schedule(event, priority, delay)
+
         def move_to(self, t: Any) -> None:
             """Let time pass; nothing is due before."""
             self._now = t

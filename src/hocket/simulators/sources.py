@@ -28,7 +28,7 @@ from hocket.errors import (
 )
 from hocket.model.arguments import as_path, choice_faults, expect, set_fields
 from hocket.model.clock import seconds
-from hocket.model.ports import Port, PortLike, PortType, parse_ports
+from hocket.model.ports import Port, PortLike, PortType, parse_ports, parse_value_ports, refuse_events
 from hocket.model.protocols import Array, Capabilities, Simulator
 from hocket.model.units import conversion
 from hocket.simulators.methods import to_floats
@@ -305,8 +305,7 @@ def _are_truths(column: Any) -> bool:
 
 def _typed_ports(ports: tuple[Port, ...], types: Mapping[str, Any] | None) -> tuple[Port, ...]:
     """Return the ports with the types that are said by name; None: none are."""
-    if types is None:
-        return ports
+    types = {} if types is None else types
     expect(isinstance(types, Mapping), "types", types, '{"gear": "integer"}')
     known = [port.name for port in ports]
     faults = [
@@ -315,7 +314,9 @@ def _typed_ports(ports: tuple[Port, ...], types: Mapping[str, Any] | None) -> tu
         if name not in known
     ]
     raise_faults(faults)
-    return tuple(replace(port, type=types[port.name]) if port.name in types else port for port in ports)
+    typed = tuple(replace(port, type=types[port.name]) if port.name in types else port for port in ports)
+    refuse_events(typed, "a table")
+    return typed
 
 
 def _suits(value: float, port: Port) -> bool:
@@ -351,7 +352,8 @@ class Function:
         if not callable(f) and not isinstance(f, str):
             expected = "a function of t, or text that names one"
             raise ScenarioError(f"`{f!r}` is not a function", "f", expected)
-        ports = with_feedthrough(parse_ports(outputs), (), {}, f"`Function` of `{qualified_name(f)}`")
+        where = f"`Function` of `{qualified_name(f)}`"
+        ports = with_feedthrough(parse_value_ports(outputs, where), (), {}, where)
         set_fields(self, f=f, outputs=ports, folder=str(folder))
 
     def open(self) -> Simulator:

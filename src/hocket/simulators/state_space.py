@@ -18,7 +18,7 @@ from hocket.errors import ScenarioError, suggest_nearest
 from hocket.model.arguments import expect, is_one_of, set_fields
 from hocket.model.clock import Duration, seconds
 from hocket.model.extrapolators import shift_origin, value_at
-from hocket.model.ports import Port, PortLike, parse_ports
+from hocket.model.ports import Port, PortLike, parse_ports, parse_value_ports
 from hocket.model.protocols import Array, Capabilities
 from hocket.simulators.methods import (
     ORDERS,
@@ -70,7 +70,7 @@ class StateSpace:
         step: Duration | None = None,
         energy: Sequence[Sequence[float]] | None = None,
     ):
-        driven, seen = parse_ports(inputs), parse_ports(outputs)
+        driven, seen = (parse_value_ports(each, "a `StateSpace`") for each in (inputs, outputs))
         m, p, given = len(driven), len(seen), {"B": B, "C": C, "D": D}
         _check_port_names(given, m, p)
         try:

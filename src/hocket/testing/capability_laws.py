@@ -395,6 +395,12 @@ _ATTRIBUTES: dict[type, tuple[str, Callable[[Any, dict[str, Any]], bool]]] = {
         "a Fraction of seconds above zero, or None",
         lambda _, its: its["step"] is None or callable(its["step"]) or _is_duration(its["step"]),
     ),
+    protocols.RepeatingModel: (
+        "Fractions of seconds above zero, by name",
+        lambda _, its: (
+            _are_names(tuple(its["intervals"])) and all(map(_is_duration, its["intervals"].values()))
+        ),
+    ),
     protocols.TextModel: (
         "the names of inputs and of outputs, in two tuples",
         lambda _, its: len(its["texts"]) == 2 and all(map(_are_names, its["texts"])),

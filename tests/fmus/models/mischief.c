@@ -17,6 +17,7 @@ chatty = {}
 leaves = {}
 bottomless = {}
 stillborn = {}
+overruns = {}
 badstart = {}
 badend = {}
 unreadable = {}
@@ -74,7 +75,18 @@ static void attack(void) {
     unlock(held);
 }
 
+static char *volatile room;
+
+/* Writes one byte more than it has asked for: more often than not nothing comes of it. */
+static void overrun(void) {
+    volatile size_t length = 20;
+    room = malloc(length);
+    room[length] = 1;
+}
+
 int create(Model *m) {
+    if (is("overruns"))
+        overrun();
     if (is("stillborn"))
         *nowhere = 1;
     if (is("crowded"))
@@ -92,7 +104,7 @@ int settle(Model *m) {
         *nowhere = 1;
     if (is("crowded"))
         be_alone();
-    if (!is("badinit"))
+    if (!is("badinit") && !is("overruns"))
         return OK;
     LOG(m, ERROR, ERROR_LOG, "no steady state found after %d iterations: residual %g", 50, 0.25);
     return ERROR;
@@ -101,6 +113,10 @@ int settle(Model *m) {
 void destroy(Model *) {
     if (is("badend"))
         *nowhere = 1;
+    if (is("overruns")) {
+        free(room);
+        room = NULL;
+    }
 }
 
 /* Just before `at`, so that rounding in the communication points does not move the mischief to the next step. */

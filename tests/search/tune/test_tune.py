@@ -366,6 +366,14 @@ def test_a_run_of_what_is_not_linear_is_compared_with_shorter_steps():
     assert told.found == pytest.approx(np.linalg.norm(gaps), rel=1e-9)
 
 
+def test_of_a_run_that_blows_up_there_is_the_reason():
+    """x' = u, u = -1000 x held over 0.1 s: x is multiplied by -99 in each step, infinite at 16 s."""
+    plant = StateSpace(A=[[0.0]], B=[[-1000.0]], C=[[1.0]], x0=[1.0], inputs=["u"], outputs=["x"])
+    told = check_prediction(Composite(Scenario({"it": plant}, {"it.u": "it.x"}), "100 ms"), Fraction(40))
+    assert told.found == np.inf
+    assert told.against.startswith("the run failed: `it.x` is ")
+
+
 def test_a_run_with_a_source_is_compared_with_the_exact_solution():
     """x' = -x + u, u = sin t held over 0.1 s: x(t) is known."""
     wave = Function(np.sin, ["u"])

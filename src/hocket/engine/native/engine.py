@@ -34,7 +34,7 @@ from hocket.engine.reference.instants import (
     followed_inputs,
     is_level,
     piled_events,
-    stays_due,
+    refuse_past_event,
     too_many_instants,
 )
 from hocket.engine.reference.iteration import SweepCounts, no_agreement
@@ -116,8 +116,12 @@ class NativeEngine:
 
     name = "native"
 
-    def __init__(self, root: Level, recorded: list[RecordedTable], threads: int | None = None):
+    def __init__(
+        self, root: Level, recorded: list[RecordedTable], threads: int | None = None, condense: bool = True
+    ):
         self.root = root
+        self.condense = condense
+        """Whether levels may go without a program; their ports cannot be looked at then."""
         self.levels: list[Level] = []
         self.condensed: set[int] = set()
         """The numbers of levels that have no program: there is nothing to report of them."""
@@ -149,16 +153,20 @@ class NativeEngine:
         done = self.engine.run(steps, seconds, VALUES, attend)
         if done < 0:
             try:
-                failure = self._failure()
+                failure = self.blame_failure()
             except KeyboardInterrupt:
                 if not self.engine.stopped:
                     raise
                 return -1 - done  # a simulator was not waited for any longer: nobody's fault
             raise failure
+        self.look_for_end()
+        return done
+
+    def look_for_end(self) -> None:
+        """Find out whether a simulator of this tree has asked to end the simulation."""
         if self._end_requests != _native.count_end_requests():
             self._end_requests = _native.count_end_requests()
             self.ended_by = ended_simulator(self.root)
-        return done
 
     def keep_last_rows(self) -> None:
         """Keep the last row of every level, though none may be due."""
@@ -285,7 +293,7 @@ class NativeEngine:
             elif has_native_twin(simulator, degree):
                 balance = self.matrices.balanced_model(simulator, level, degree, lengths[child])
                 add_projected(built, simulator, balance)
-            elif isinstance(simulator, Level) and can_condense(simulator, self.recorded):
+            elif self.condense and isinstance(simulator, Level) and can_condense(simulator, self.recorded):
                 self.condensed.add(len(self.levels))
                 number, own = len(self.levels), step_ticks(simulator)[0]
                 add_condensed(built, simulator, number, self.matrices, own)
@@ -390,7 +398,8 @@ class NativeEngine:
             offered=offered,
         )
 
-    def _failure(self) -> HocketError:
+    def blame_failure(self) -> HocketError:
+        """Return the error for what went wrong; raises what is nobody's fault."""
         failure, error = self.engine.failure(), self.engine.take_error()
         assert failure is not None
         level, child = self.levels[failure.level], failure.child
@@ -412,8 +421,8 @@ class NativeEngine:
                 return no_agreement(level, unknowns, until, residuals, repeat.accelerate)
             case FailureKind.endless_instants:
                 return too_many_instants(level, failure.port, name, t)
-            case FailureKind.stays_due:
-                return stays_due(level, name, failure.value, t)
+            case FailureKind.past_event:
+                return refuse_past_event(name, failure.value, t)
             case FailureKind.zeno:
                 return piled_events(level, Pace.ZENO, name, t, failure.value)
             case FailureKind.chattering:

@@ -23,6 +23,9 @@ from hocket.model.event_pace import ROUNDINGS, SPACING, EventPace, Pace, describ
 from hocket.model.protocols import Array, EventSimulator, Model, SpacedEventSimulator, provides
 from hocket.plan import Commit, Instant, React, Record, Solve, Try, walk
 
+NEVER_DUE = 2**63 - 1
+"""A tick beyond those of any run, in 64 bits."""
+
 
 class InstantState:
     """What a level knows of its instants: which of its signals have jumped, and which of them were heard of.
@@ -46,8 +49,8 @@ class InstantState:
         """Those that have asked for another instant."""
         self.reacted: set[int] = set()
         """Those that have reacted in the instant under way."""
-        self.overdue: dict[int, int] = {}
-        """Of those that react to an event whose time is over: its tick."""
+        self.floors: dict[int, tuple[int, int]] = {}
+        """Per child: the tick of its last instant, and the tick before which it announces nothing there."""
         self.shown: set[tuple[int, int]] = set()
         """The events that are present in the instant under way: child and output."""
         self.places = level.clock.quantum <= level.length >> 20
@@ -119,7 +122,8 @@ def announced_tick(clock: Clock, time: Any) -> int:
     """Return the tick of what due() returned; raises ValueError for what is not a time."""
     if isinstance(time, bool) or not isinstance(time, Real) or not math.isfinite(time):
         raise ValueError(f"due() returned {time!r:.60}, expected a finite time in seconds, or None")
-    return clock.event_tick(time if isinstance(time, Fraction) else float(time))
+    tick = clock.event_tick(time if isinstance(time, Fraction) else float(time))
+    return max(-NEVER_DUE, min(tick, NEVER_DUE))
 
 
 def next_due(level: LiveLevel) -> int | None:
@@ -181,14 +185,13 @@ def too_many_instants(level: LiveLevel, at_most: int, name: str, t: float) -> Si
     )
 
 
-def stays_due(level: LiveLevel, name: str, due: float, t: float) -> SimulatorError:
-    """Return the error for an event whose time is over, and that is due again when it was handled."""
+def refuse_past_event(name: str, due: float, t: float) -> SimulatorError:
+    """Return the error for an event that is announced at the start, or after commit(), and is over then."""
     return SimulatorError(
-        f"`{name}` announces an event at t = {due!r} s, which is over: t = {t!r} s is reached, it has "
-        "reacted, and due() still returns the same time after commit()",
-        where=f"`{level.path}`" if level.path else "",
-        expected="a time later than the one reached, or None",
-        hint="let commit() move on to the next event",
+        f"`{name}` announces an event at t = {due!r} s, which is over: t = {t!r} s is reached",
+        where=f"`{name}`, due() at t = {t!r} s",
+        expected="from start() and from commit() on: a time that is not before the one reached, or None",
+        hint="let start(t) pass over events before t, and commit() move on to the next one",
     )
 
 
@@ -199,6 +202,8 @@ def react_child(level: LiveLevel, child: int) -> None:
     takes_part = child in state.taking
     due = due_tick(level, child) if takes_part else None
     happens = due is not None and due <= tick
+    if happens and child not in state.eager | state.reacted and not is_level(simulator):
+        _refuse_past(level, child, due)
     called = takes_part and (child in state.eager or happens) and child not in state.reacted
     if not called and not any(present):
         return
@@ -212,9 +217,10 @@ def react_child(level: LiveLevel, child: int) -> None:
             level.store_jumps(child, whole=False)
         return
     state.eager.discard(child)
-    state.overdue.pop(child, None)
-    if due is not None and due < tick and not is_level(simulator):
-        state.overdue[child] = due
+    if not is_level(simulator):
+        # an event that is met late may be followed by another one that is late
+        floor = due + 1 if due is not None and due < tick else tick - _rounding(level)
+        state.floors[child] = (level.ticks[child], floor)
     state.show(child)
     u = level.inputs_since(child, level.ticks[child])
     shown = (
@@ -224,6 +230,20 @@ def react_child(level: LiveLevel, child: int) -> None:
     )
     events = called or any(there and port.event for there, port in zip(present, model.inputs, strict=True))
     level.store_jumps(child, whole=events and not is_level(simulator), present=shown)
+
+
+def _rounding(level: LiveLevel) -> int:
+    """Return by how many ticks a time that is announced may miss the time reached, and mean it."""
+    clock = level.clock
+    return clock.quantum + int(ROUNDINGS * abs(clock.time(level.reached)) / clock.span(1))
+
+
+def _refuse_past(level: LiveLevel, child: int, due: int) -> None:
+    """Refuse an event before the time of the last instant: no step has been made since that could find it."""
+    stood, floor = level.instants.floors.get(child, (0, -_rounding(level)))
+    if level.ticks[child] == stood and due < floor:
+        times = (level.clock.time(tick) for tick in (due, level.reached))
+        raise refuse_past_event(level.name(child), *times)
 
 
 def mind_pace(level: LiveLevel, child: int) -> None:
@@ -284,6 +304,7 @@ def presence(level: LiveLevel, child: int) -> list[bool]:
     return [
         drive is not None
         and drive.child >= OWN
+        and (child, index) not in level.memory.held
         and _jump_count(level, drive.child, drive.port) != state.heard[child][index]
         for index, drive in enumerate(level.wiring.drives[child])
     ]
@@ -331,9 +352,6 @@ def commit_children(level: LiveLevel, sims: tuple[str, ...]) -> None:
                 again = bool(simulator.commit())
         if again:
             state.eager.add(child)
-        elif child in state.overdue and due_tick(level, child) == state.overdue[child]:
-            due, reached = level.clock.time(state.overdue[child]), level.clock.time(level.reached)
-            raise stays_due(level, level.name(child), due, reached)
     for child in [level.number[sim] for sim in sims]:
         if child in state.reacted:
             level.store_jumps(child, whole=False)

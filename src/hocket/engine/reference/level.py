@@ -153,6 +153,8 @@ class Level(InstantLevel):
         self.traffic: Post | None = None
         """Counts what passes from host to host; None: all run on one."""
         self.sent_at_start: dict[tuple[str, str], Load] = {}
+        self.replaced: dict[int, dict[int, float]] = {}
+        """Per child with outputs that are overridden: what they show instead, by their numbers."""
         self.instants = InstantState(self)
         lasts = [each.last for _, each in walk(plan.step) if isinstance(each, Try) and each.last]
         self.last: int | None = self.number[lasts[0]] if lasts else None
@@ -375,7 +377,11 @@ class Level(InstantLevel):
         u = self.inputs_since(child, tick)
         # a level that has instants has just evaluated them; one that is sampled takes its sample again
         evaluated = is_level(simulator)
-        y = simulator.newest_outputs(1) if evaluated else self.outputs_of(child, tick, u)
+        y = (
+            self.replace_outputs(child, simulator.newest_outputs(1))
+            if evaluated
+            else self.outputs_of(child, tick, u)
+        )
         slopes = self.slopes_of(child, tick, u) if self.memory.sloped[child] else None
         here = {
             number
@@ -427,7 +433,7 @@ class Level(InstantLevel):
         """Return what a child puts out at a tick; anything but finite numbers is an error."""
         simulator, model = self.children[child], self.wiring.models[child]
         if isinstance(simulator, Level):
-            return simulator.outputs_at(tick, u)
+            return self.replace_outputs(child, simulator.outputs_at(tick, u))
         t = self.clock.time(tick)
         try:
             y = output_array(simulator.output(t, read_only(u)), len(model.outputs))
@@ -436,15 +442,26 @@ class Level(InstantLevel):
         if not np.isfinite(y).all():
             port = int(np.argmin(np.isfinite(y).reshape(len(y), -1).all(axis=1)))
             raise not_finite(self.name(child), model, port, float(y[port]), t)
+        return self.replace_outputs(child, y)
+
+    def replace_outputs(self, child: int, y: Array, slopes: bool = False) -> Array:
+        """Return outputs of a child, or their slopes, with overrides in the place of those that have one."""
+        overrides = self.replaced.get(child)
+        if not overrides:
+            return y
+        y = np.array(y)
+        for port, value in overrides.items():
+            y[port] = 0.0 if slopes else value
         return y
 
     def slopes_of(self, child: int, tick: int, u: Array) -> Array:
         simulator: Any = self.children[child]
         if isinstance(simulator, Level):
-            return simulator.newest_outputs(2, u.shape[2:])
+            return self.replace_outputs(child, simulator.newest_outputs(2, u.shape[2:]), slopes=True)
         t = self.clock.time(tick)
         try:
-            return output_array(simulator.slope(t, u), len(self.wiring.models[child].outputs))
+            dy = output_array(simulator.slope(t, u), len(self.wiring.models[child].outputs))
+            return self.replace_outputs(child, dy, slopes=True)
         except Exception as error:
             raise simulator_error(self.name(child), "slope", t, error) from error
 

@@ -23,6 +23,7 @@ from hocket.model.arguments import expect_call, expect_flags, is_positive
 from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import Composite, levels
 from hocket.model.experiment import Experiment
+from hocket.model.html import VerdictView
 from hocket.model.scenario import Connections
 from hocket.search.nest.candidates import Candidate, CandidateJudge
 from hocket.search.nest.clusters import Merge, dendrogram, natural_clusters, partition_tree
@@ -166,7 +167,7 @@ def _span(experiment: Experiment) -> tuple[Fraction, tuple[str, ...]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Nesting:
+class Nesting(VerdictView):
     """What was found. Errors are parts of the largest value of the worst port, over the run."""
 
     now: Candidate

@@ -20,9 +20,10 @@ import numpy as np
 
 from hocket.analysis.forced_response import run_solution
 from hocket.analysis.linear_models import with_sources
-from hocket.errors import HocketError, ScenarioError, join_names
+from hocket.errors import HocketError, ScenarioError, SimulatorError, join_names
 from hocket.execution.run import run
 from hocket.model.composite import Composite
+from hocket.model.html import html_lines, html_table, html_view
 from hocket.model.protocols import Array
 from hocket.planning.parameters import leaves
 from hocket.search.case import Case
@@ -258,6 +259,10 @@ class TuningResult:
             *self.notes,
         ]
 
+    def _repr_html_(self) -> str:
+        lines = html_lines(self.words()) if self.front else html_lines([self._why_empty()])
+        return html_view("TuningResult", {"judged": len(self.points)}, lines, html_table(self.rows()))
+
     def _changes(self, point: Point) -> Iterator[str]:
         for variable, k in zip(self.space.variables, point, strict=True):
             value = {variable.name: variable.values[k]}
@@ -310,10 +315,13 @@ def check_prediction(composite: Composite, stop: Fraction, start: Fraction = Fra
     """Return what was predicted for a coupling, and what its run shows.
 
     Systems of linear models and sources have an exact solution. Others are compared with a run of steps that
-    are up to 16 times shorter.
+    are up to 16 times shorter. Of a run that fails, as one that blows up does, there is the reason.
     """
     case = Case(composite, stop, start)
-    made = run(composite, start + stop, start=start, record=["*"])
+    try:
+        made = run(composite, start + stop, start=start, record=["*"])
+    except SimulatorError as error:
+        return _failed_check(case, error)
     try:
         ports = [port for port in recorded_errors(case) if port.port in made]  # sampled models tell as levels
         predicted = float(np.sqrt(sum(port.largest**2 for port in ports)))
@@ -331,6 +339,17 @@ def check_prediction(composite: Composite, stop: Fraction, start: Fraction = Fra
     except HocketError:
         steps = exchanges = math.nan
     return PredictionCheck(predicted, float(np.linalg.norm(largest)), len(names), steps, exchanges, against)
+
+
+def _failed_check(case: Case, error: SimulatorError) -> PredictionCheck:
+    """Return what was predicted for a run that did not get to its end."""
+    reason = f"the run failed: {error.faults[0].what}"
+    try:
+        ports = recorded_errors(case)
+        predicted, work = float(np.sqrt(sum(port.largest**2 for port in ports))), case.work
+    except HocketError:
+        return PredictionCheck(math.nan, math.inf, 0, math.nan, math.nan, reason)
+    return PredictionCheck(predicted, math.inf, len(ports), work.steps, work.exchanges, reason)
 
 
 def _truth(case: Case) -> tuple[Truth, str]:

@@ -30,6 +30,7 @@ from hocket.simulators.fmu.description_xml import (
     read_essentials,
 )
 from hocket.simulators.fmu.variables import (
+    APERIODIC,
     BASES,
     FLOATS,
     PERIODIC,
@@ -52,7 +53,6 @@ _TYPES = {
 }
 _DERIVATIVE = "ContinuousStateDerivative"
 _DECLARED = ("unit", "min", "max", "nominal", "relativeQuantity")
-_LARGEST = 2**63 - 1
 """What a variable takes from its declared type."""
 _read: dict[str, tuple[tuple[int, int], Description]] = {}
 
@@ -103,6 +103,16 @@ def _paused_collection() -> Iterator[None]:
 
 VALIDATED = 20_000
 """With more variables a model description is not compared with the schema of FMI, which takes its time."""
+
+
+def _shorten(time: Fraction) -> Fraction:
+    """Return a decimal time as a shorter fraction, where multiples of it would soon exceed 64 bits.
+
+    The shorter one reads back as the same float, which is what the attribute of an FMU is.
+    """
+    if time.denominator > 10**15 and float(near := time.limit_denominator(10**12)) == float(time):
+        return near
+    return time
 
 
 def _compare_with_schema(file: Path, xml: DescriptionXml) -> list[str]:
@@ -433,22 +443,23 @@ class _DescriptionReader:
             if text is None:
                 return None
             try:
-                # a decimal is a float, which says no more than a fraction of 64 bits
-                found = seconds(text).limit_denominator(_LARGEST) if counter is None else Fraction(text)
+                return _shorten(seconds(text)) if counter is None else Fraction(text)
             except (ValueError, ZeroDivisionError):
                 self.faults.append(Fault(f"the {role} of the clock `{name}` is `{text}`", self.where))
                 return None
-            if max(abs(found.numerator), found.denominator) > _LARGEST:
-                what = f"the {role} of the clock `{name}` is {found} s"
-                self.faults.append(Fault(what, self.where, "a fraction of two numbers up to 2^63 - 1"))
-                return None
-            return found
 
         kind = given.get("intervalVariability", "triggered")
+        if kind not in (*PERIODIC, *APERIODIC):
+            what = f"the interval variability of the clock `{name}` is `{kind}`"
+            self.faults.append(Fault(what, self.where, ", ".join((*PERIODIC, *APERIODIC))))
         interval, shift = duration("interval"), duration("shift") or Fraction(0)
         if interval is not None and (interval < 0 or (interval == 0 and kind in PERIODIC)):
             what = f"the interval of the clock `{name}` is {interval} s"
             self.faults.append(Fault(what, self.where, "a time above zero"))
+        for role, time in (("interval", interval), ("shift", shift)):
+            if time is not None and max(abs(time.numerator), time.denominator) >= 2**63:
+                what = f"the {role} of the clock `{name}` is {time} s"
+                self.faults.append(Fault(what, self.where, "a fraction of whole numbers in 64 bits"))
         if shift < 0:
             what = f"the shift of the clock `{name}` is {shift} s"
             self.faults.append(Fault(what, self.where, "a time that is not below zero"))

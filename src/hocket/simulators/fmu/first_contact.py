@@ -5,8 +5,10 @@ Out: how it ended the process of the trial, if it did: it stays isolated then; w
      it is not rolled back then; both kept by the hash of its content
 
 It is loaded, instantiated, initialised, stepped, started again, rolled back if it can be, and freed, with its
-own parameters, in memory that is not empty as that of a new process is: what it reads without having written
-it shows. HOCKET_FIRST_CONTACT=0 or isolate=False leaves it out.
+own parameters, in memory that is not empty as that of a new process is, and whose ends are watched: what it
+reads without having written it, or writes beyond what it was given, shows. A trial that ends in an error has
+shown little: unless events are handled with others, the FMU is isolated in this run, and tried again in the
+next. HOCKET_FIRST_CONTACT=0 or isolate=False leaves it out.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ _WORDS = 500
 """Characters of what is written down when it ends a process."""
 
 _known: dict[tuple[str, str], str] = {}
+_unfinished: set[tuple[str, str]] = set()
 _freezes: dict[tuple[str, str], str] = {}
 _lock = threading.RLock()
 
@@ -88,6 +91,11 @@ def recorded_end(model: Fmu) -> str:
     return _known[key]
 
 
+def is_unfinished(model: Fmu) -> bool:
+    """Return whether the FMU has reported an error in its trial: what it does later is not known."""
+    return bool(_unfinished) and is_wanted() and not model.has_events and _key(model) in _unfinished
+
+
 def meet(model: Fmu) -> None:
     """Try an FMU that was not tried before. What it reports as an error is left to the run to say."""
     if not is_wanted():
@@ -99,7 +107,9 @@ def meet(model: Fmu) -> None:
             return
         end = _try_out(model)
         if end is None:
+            _unfinished.add(key)
             return
+        _unfinished.discard(key)
         _known[key] = end
         keep_findings(model, TOPIC, {**read_findings(model, TOPIC), key[1]: end})
         if end:
@@ -234,10 +244,14 @@ def note(model: Fmu) -> str:
     """Return what a user is told of an FMU that stays isolated; empty: it does not for this reason."""
     if model.isolate is not None or model.interface_used.only_once:
         return ""
-    end, crash = recorded_end(model), recorded_crash(model)
-    if not (end or crash):
+    if end := recorded_end(model):
+        when = f"in its first contact {end}"
+    elif crash := recorded_crash(model):
+        when = f"in an earlier run it ended Python: {crash}"
+    elif is_unfinished(model):
+        when = "in its first contact it reported an error"
+    else:
         return ""
-    when = f"in its first contact {end}" if end else f"in an earlier run it ended Python: {crash}"
     return f"{when}; it runs in a process of its own (isolate=False: here)"
 
 

@@ -146,8 +146,18 @@ def _memory(size: int) -> int:
     return fd
 
 
-_FILLED = {"MALLOC_PERTURB_": "165"}
-"""Fills memory as it is handed out and given back (glibc): as in a process that has run for long."""
+_WATCHED = {"MALLOC_PERTURB_": "165", "MALLOC_CHECK_": "3"}
+"""Fills memory as it is handed out and given back, as in a process that has run for long (glibc).
+
+Ends the process if something was written behind it."""
+_WATCHING = "libc_malloc_debug.so.0"
+"""The library of glibc that watches; the loader goes on without it where there is none."""
+
+
+def _trial_environment() -> dict[str, str]:
+    """Return the environment of a trial."""
+    preloaded = os.environ.get("LD_PRELOAD", "")
+    return os.environ | _WATCHED | {"LD_PRELOAD": f"{preloaded} {_WATCHING}".strip()}
 
 
 def _start_server(fd: int, at: int, length: int, where: str, quiet: bool) -> subprocess.Popen[bytes]:
@@ -161,7 +171,7 @@ def _start_server(fd: int, at: int, length: int, where: str, quiet: bool) -> sub
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL if quiet else None,
             stderr=subprocess.DEVNULL if quiet else None,
-            env=os.environ | _FILLED if quiet else None,
+            env=_trial_environment() if quiet else None,
             pass_fds=(fd,),
             process_group=0,
         )
@@ -357,6 +367,10 @@ class IsolatedFmu:
         if not self._up or self._door.end:
             return []
         return [*self._call("driver_notes", read=_read_sentences), *look_into(self, self.suspicions)]
+
+    def begins_smoothly(self, ratio: float) -> bool:
+        """Return whether its first steps are made, and no output moves so much more in the first of them."""
+        return self._call("begins_smoothly", ratio, read=_read_truth)
 
     def first_rows(self) -> FirstRows | None:
         """Return what its first steps were like, once they are made."""

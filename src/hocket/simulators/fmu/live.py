@@ -161,6 +161,10 @@ class CoSimulation:
     def driver_notes(self) -> list[str]:
         return self.driver.notes
 
+    def begins_smoothly(self, ratio: float) -> bool:
+        """Return whether its first steps are made, and no output moves so much more in the first of them."""
+        return self.driver.begins_smoothly(ratio)
+
     def first_rows(self) -> FirstRows | None:
         """Return what its first steps were like, once they are made."""
         return self.driver.first_rows
@@ -410,6 +414,7 @@ def clock_setup(model: Fmu) -> dict[str, Any]:
             fractions=ticks.fractions,
             interval=interval.as_integer_ratio(),
             shift=ticks.shift.as_integer_ratio(),
+            name=variable.name,
         )
 
     return {

@@ -40,6 +40,7 @@ from hocket.model.arguments import (
 )
 from hocket.model.clock import Duration, format_duration
 from hocket.model.code_loading import permit_code
+from hocket.model.html import html_table, html_view
 from hocket.model.ports import Port, Reactivity
 from hocket.model.protocols import Capabilities, Simulator
 from hocket.simulators.fmu.archive import doubled_files_note, unpack_archive
@@ -150,6 +151,13 @@ class Fmu(Recipe):
         shown = (f"{name}={value!r:.40}" for name, value in self.values)
         return f"Fmu({', '.join((repr(self.path), *shown))})"
 
+    def _repr_html_(self) -> str:
+        here = self.description
+        ports = [("input", port) for port in self.inputs] + [("output", port) for port in self.outputs]
+        rows = [{"port": port.name, "causality": role, "unit": port.unit or ""} for role, port in ports]
+        facts = {"model": here.name, "FMI": here.version, "file": self.path}
+        return html_view("Fmu", facts, html_table(rows))
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
@@ -255,6 +263,17 @@ class Fmu(Recipe):
         return self.scheduled or self.interface_used.event_mode
 
     @property
+    def intervals(self) -> dict[str, Fraction]:
+        clocks = [each for each in self.description.clocks if self.ticks and each.causality == "input"]
+        return {
+            f"{role} of the clock `{clock.name}`": length
+            for clock in clocks
+            if clock.ticks is not None and clock.ticks.periodic
+            for role, length in (("interval", clock.ticks.interval), ("shift", clock.ticks.shift))
+            if length
+        }
+
+    @property
     def interface_used(self) -> FmuInterface:
         """What the interface it is run by can do."""
         here = self.description
@@ -268,7 +287,7 @@ class Fmu(Recipe):
             return False
         contact = _first_contact()
         return self.interface_used.only_once or bool(
-            contact.recorded_end(self) or contact.recorded_crash(self)
+            contact.recorded_end(self) or contact.recorded_crash(self) or contact.is_unfinished(self)
         )
 
     @property

@@ -107,6 +107,7 @@ class ClockInterval:
 
 
 PERIODIC = ("constant", "fixed", "calculated", "tunable")
+APERIODIC = ("changing", "countdown", "triggered")
 
 
 _NO_ITEMS: Mapping[str, int] = {}
