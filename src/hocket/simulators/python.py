@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -316,9 +316,9 @@ class _ObjectSimulator:
         own_react, own_commit = self.object.react, self.object.commit
 
         def react(t: float, n: int, u: Array, present: Sequence[bool]) -> Sequence[bool] | None:
-            shown = own_react(t, n, u, present)
+            shown: Any = own_react(t, n, u, present)
             if shown is None or (isinstance(shown, (list, tuple, np.ndarray)) and all(map(_is_flag, shown))):
-                return shown
+                return cast("Sequence[bool] | None", shown)
             expected = "None, or a list of True and False, one per output"
             raise ValueError(f"react() returned {shown!r:.60}, expected {expected}")
 

@@ -202,7 +202,7 @@ def react_child(level: LiveLevel, child: int) -> None:
     takes_part = child in state.taking
     due = due_tick(level, child) if takes_part else None
     happens = due is not None and due <= tick
-    if happens and child not in state.eager | state.reacted and not is_level(simulator):
+    if due is not None and child not in state.eager | state.reacted and not is_level(simulator):
         _refuse_past(level, child, due)
     called = takes_part and (child in state.eager or happens) and child not in state.reacted
     if not called and not any(present):
