@@ -173,7 +173,13 @@ void bind_fmus(nb::module_& module) {
     nb::exception<MissingFunction>(module, "MissingFunctionError", PyExc_RuntimeError);
     bind_setup(module);
     bind_exchange(module);
-    nb::class_<Saved>(module, "FmuState");
+    nb::class_<Saved>(module, "FmuState")
+        // for another process; None: it failed
+        .def("dump", [](const Saved& self) -> nb::object {
+            std::string bytes;
+            if (!self.fmu->dump(self, false, bytes)) return nb::none();
+            return nb::bytes(bytes.data(), bytes.size());
+        });
     nb::class_<Fmu, Simulator>(module, "Fmu")
         // these may take long: Python goes on meanwhile
         .def("instantiate", &Fmu::instantiate, nb::call_guard<nb::gil_scoped_release>())
@@ -273,6 +279,11 @@ void bind_fmus(nb::module_& module) {
                  return self->save(*saved) ? made : nb::none();
              })
         .def("restore", [](Fmu& self, Saved& saved) { return self.restore(saved); })
+        // a state that another process has dumped
+        .def("load",
+             [](Fmu& self, const nb::bytes& state) {
+                 return self.load({state.c_str(), state.size()});
+             })
         .def("refuse_saving", &Fmu::refuse_saving)
         // None: nothing speaks against its state
         .def("doubts_saving",

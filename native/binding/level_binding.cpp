@@ -11,6 +11,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <stdexcept>
 #include <tuple>
@@ -252,6 +253,30 @@ void bind_rows(nb::module_& module) {
                  if (size < static_cast<std::int64_t>(self.data.size()))
                      self.data.resize(static_cast<std::size_t>(size));
              })
+        // How far it is: the values that were taken, the newest row, its instant, and those that wait.
+        .def("dump",
+             [](const RowBuffer& self) {
+                 return nb::make_tuple(
+                     self.taken, self.newest, self.newest_n,
+                     nb::bytes(reinterpret_cast<const char*>(self.data.data()),
+                               self.data.size() * sizeof(double)));
+             })
+        .def(
+            "load",
+            [](RowBuffer& self, std::int64_t taken, std::int64_t newest, std::int64_t newest_n,
+               const nb::bytes& data) {
+                const std::size_t count = data.size() / sizeof(double);
+                const auto width = static_cast<std::size_t>(self.width);
+                if (data.size() % sizeof(double) || count % width || taken < 0 || taken % self.width)
+                    throw std::invalid_argument("rows of another table");
+                self.data.resize(count);
+                if (count > 0) std::memcpy(self.data.data(), data.c_str(), data.size());
+                self.taken = taken;
+                self.newest = newest;
+                self.newest_n = newest_n;
+                self.final = -1;
+            },
+            "taken"_a, "newest"_a, "newest_n"_a, "data"_a)
         // The first so many rows are final.
         .def("settle", [](RowBuffer& self, std::int64_t count) { self.final = count * self.width; })
         .def("take", [](RowBuffer& self) {

@@ -13,6 +13,7 @@
 
 #include "binding/level_builder.hpp"
 #include "binding/python_simulator.hpp"
+#include "engine/byte_stream.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -156,6 +157,39 @@ class Engine {
         watch_->go_on_again();
         return true;
     }
+    // The same for a file: numbers as bytes, and the states of simulators in Python; None: `failure` says why.
+    nb::object dump() {
+        Snapshot found;
+        found.whole = found.portable = true;
+        if (!level_->save(found)) return nb::none();
+        std::string bytes;
+        ByteWriter to(bytes);
+        put(to, found);
+        nb::list states;
+        for_each_state(*level_, found, [&](State& state) {
+            states.append(state.state);
+            return true;
+        });
+        return nb::make_tuple(nb::bytes(bytes.data(), bytes.size()), states);
+    }
+    // None: `failure` says why; false: it is not of this tree, whose state is worth nothing any more.
+    nb::object load(const nb::bytes& bytes, const nb::list& states) {
+        Snapshot found;
+        const std::string copied(bytes.c_str(), bytes.size());
+        ByteReader from(copied);
+        if (!get(from, found) || !from.finished()) return nb::bool_(false);
+        std::size_t next = 0;
+        const bool enough = for_each_state(*level_, found, [&](State& state) {
+            if (next == states.size()) return false;
+            state.state = states[next++];
+            return true;
+        });
+        if (!enough || next != states.size()) return nb::bool_(false);
+        forget_failures();
+        if (!level_->restore(found)) return nb::none();
+        watch_->go_on_again();
+        return nb::bool_(found.fits());
+    }
     void forget_failures() { forget_inside(*level_); }
 
     // Whether `attend` has said that the run does not go on.
@@ -208,6 +242,22 @@ class Engine {
   private:
     static constexpr double interval = 0.1;  // seconds between two looks at signals
 
+    // What simulators in Python have saved, in the order of the tree; false: `visit` has said so.
+    template <class Visit> static bool for_each_state(Level& level, Snapshot& snapshot, const Visit& visit) {
+        for (std::size_t number = 0; number < level.state.children.size(); ++number) {
+            const std::shared_ptr<Simulator>& given = level.state.children[number].simulator;
+            const std::shared_ptr<Simulator>* itself = given->itself();
+            Simulator* simulator = (itself ? *itself : given).get();
+            Snapshot& part = snapshot.part(number);
+            if (auto* inner = dynamic_cast<Level*>(simulator)) {
+                if (!for_each_state(*inner, part, visit)) return false;
+            } else if (dynamic_cast<PythonSimulator*>(simulator)) {
+                if (!part.of_its_own) part.of_its_own = std::make_shared<State>();
+                if (!visit(*static_cast<State*>(part.of_its_own.get()))) return false;
+            }
+        }
+        return true;
+    }
     static void forget_inside(Level& level) {
         level.state.failures.forget_all();
         for (Level* inner : level.levels_inside()) forget_inside(*inner);
@@ -358,6 +408,8 @@ NB_MODULE(_native, module) {
         .def("release_output", &Engine::release_output, "level"_a, "child"_a, "port"_a, "evaluate"_a)
         .def("save", &Engine::save)
         .def("restore", &Engine::restore, "state"_a)
+        .def("dump", &Engine::dump)
+        .def("load", &Engine::load, "numbers"_a, "states"_a)
         .def("forget_failures", &Engine::forget_failures)
         .def("settle_rows", &Engine::settle_rows)
         .def_prop_ro("stopped", &Engine::stopped)

@@ -194,16 +194,11 @@ bool PythonSimulator::slope(std::int64_t tick, const double* u, double* dy) {
     return evaluate(slope_.ptr(), Call::slope, tick, u, dy);
 }
 
-// A state, and how far the rows of the micro steps went.
-struct State {
-    nb::object state, mark;
-};
-
 bool PythonSimulator::save(Snapshot& to) {
     try {
         auto state = std::make_shared<State>();
         state->state = save_();
-        if (!micro_.is_none()) state->mark = micro_.attr("mark")();
+        if (!micro_.is_none() && !to.portable) state->mark = micro_.attr("mark")();
         to.of_its_own = state;
         return true;
     } catch (nb::python_error& error) {
@@ -216,7 +211,7 @@ bool PythonSimulator::restore(Snapshot& from) {
     try {
         const auto& state = *static_cast<State*>(from.of_its_own.get());
         restore_(state.state);
-        if (!micro_.is_none()) micro_.attr("back_to")(state.mark);
+        if (!micro_.is_none() && !from.portable) micro_.attr("back_to")(state.mark);
         return true;
     } catch (nb::python_error& error) {
         error.restore();

@@ -11,6 +11,11 @@
 
 namespace hocket {
 
+// A state, and how far the rows of the micro steps went.
+struct State {
+    nanobind::object state, mark;
+};
+
 class PythonSimulator final : public Simulator {
   public:
     PythonSimulator(nanobind::object simulator, int rows, int inputs, int outputs, const Clock& clock,

@@ -51,7 +51,7 @@ void save_values(Snapshot& to, const Values& numbers) {
 }
 
 void restore_values(Snapshot& from, Values& numbers) {
-    numbers.resize(static_cast<std::size_t>(from.take_count()));
+    numbers.resize(from.take_size());
     from.take(numbers);
 }
 
@@ -110,6 +110,10 @@ void IqnIls::begin() {
 bool IqnIls::next(Values& given, const Values& found, const Sweep&) {
     if (scale_.empty()) scale_ = scale_of(found);
     const Values residual = difference(found, given);
+    // a checkpoint from elsewhere may hold any sizes
+    std::erase_if(columns_, [&](const Column& column) {
+        return column.residual.size() != found.size() || column.found.size() != found.size();
+    });
     if (begun_) {
         columns_.insert(columns_.begin(),
                         {0, difference(residual, last_residual_), difference(found, last_found_)});
@@ -152,7 +156,7 @@ void IqnIls::save(Snapshot& to) const {
 
 void IqnIls::restore(Snapshot& from) {
     from.rewind();
-    columns_.resize(static_cast<std::size_t>(from.take_count()));
+    columns_.resize(from.take_size());
     for (Column& column : columns_) {
         from.take(column.age);
         restore_values(from, column.residual);
@@ -193,7 +197,7 @@ bool Newton::next(Values& given, const Values& found, const Sweep& sweep) {
     Values residual = difference(found, given);
     const Values scale = scale_of(found), parts = apply_scale(residual, scale);
     const double norm = std::sqrt(dot(parts, parts));
-    if (matrix_.empty() || norm > falls_ * before_) {
+    if (matrix_.size() != size * size || norm > falls_ * before_) {
         Values moved, after;
         matrix_.resize(size * size);
         for (std::size_t j = 0; j < size; ++j) {

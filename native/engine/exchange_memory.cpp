@@ -74,6 +74,11 @@ void ExchangeMemory::restore(Snapshot& from) {
         from.take(ring.ticks);
         from.take(ring.values);
         from.take(ring.slopes);
+        if (ring.count < 1 || ring.count > ring.depth || ring.newest < 0 || ring.newest >= ring.depth) {
+            from.refuse();
+            ring.count = 1;
+            ring.newest = 0;
+        }
     }
 }
 

@@ -73,7 +73,7 @@ void Iteration::save(Snapshot& to) const {
 }
 
 void Iteration::restore(Snapshot& from) {
-    for (std::size_t k = 0; k < accelerators_.size(); ++k) accelerators_[k]->restore(from.inner[k]);
+    for (std::size_t k = 0; k < accelerators_.size(); ++k) accelerators_[k]->restore(from.part(k));
 }
 
 }  // namespace hocket

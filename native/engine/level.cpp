@@ -467,6 +467,7 @@ bool Level::save(Snapshot& to) {
         Slot& slot = state.slots[number];
         const bool stays = static_cast<int>(number) == last_ && !to.whole;
         to.inner[number].whole = to.whole;
+        to.inner[number].portable = to.portable;
         if (!stays && !slot.simulator->save(to.inner[number])) return state.fail(slot, Call::save);
         to.keep(slot.tick);
         to.keep(state.children[number].base);
@@ -477,7 +478,7 @@ bool Level::save(Snapshot& to) {
     ledger.save(to);
     iteration_.save(to.inner[count]);
     control_.save(to);
-    recorder_.save(to);
+    if (!to.portable) recorder_.save(to);
     if (to.whole) list_lasting({to, false});
     return true;
 }
@@ -488,7 +489,7 @@ bool Level::restore(Snapshot& from) {
     for (std::size_t number = 0; number < count; ++number) {
         Slot& slot = state.slots[number];
         const bool stays = static_cast<int>(number) == last_ && !from.whole;  // it has not stepped since
-        if (!stays && !slot.simulator->restore(from.inner[number])) return state.fail(slot, Call::restore);
+        if (!stays && !slot.simulator->restore(from.part(number))) return state.fail(slot, Call::restore);
         from.take(slot.tick);
         ++state.children[number].restored;
         from.take(state.children[number].base);
@@ -497,9 +498,9 @@ bool Level::restore(Snapshot& from) {
     state.memory.restore(from);
     fitting_.restore(from);
     ledger.restore(from);
-    iteration_.restore(from.inner[count]);
+    iteration_.restore(from.part(count));
     control_.restore(from);
-    recorder_.restore(from);
+    if (!from.portable) recorder_.restore(from);
     if (!from.whole) return true;
     list_lasting({from, true});
     state.reached = state.now;

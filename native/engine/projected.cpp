@@ -147,7 +147,11 @@ class Projected final : public Simulator {
         if (!plain_->restore(from)) return false;
         from.take(work_);
         from.take(brought_);
-        const auto count = static_cast<std::size_t>(from.take_count());
+        std::size_t count = from.take_size();
+        if (count != 0 && count != seats().size()) {
+            from.refuse();
+            count = 0;
+        }
         from.take(agreed_.t);
         for (std::vector<double>* each : {&agreed_.parts, &agreed_.paid, &agreed_.work}) {
             each->resize(count);

@@ -181,6 +181,8 @@ Simulator::StepRun Sampled::step_run() const {
 bool Sampled::save(Snapshot& to) {
     to.begin();
     to.inner.resize(1);
+    to.inner[0].whole = to.whole;
+    to.inner[0].portable = to.portable;
     to.keep(now_);
     to.keep(next_);
     to.keep(shown_.data(), most);  // with outputs that nobody outside sees
@@ -198,7 +200,7 @@ bool Sampled::restore(Snapshot& from) {
     from.take(offered_.data(), inputs_);
     from.take(used_.data(), taken_count_);
     from.take(values_.data(), values_count_);
-    return inner_->restore(from.inner[0]);
+    return inner_->restore(from.part(0));
 }
 
 }  // namespace hocket

@@ -3,9 +3,12 @@
 // Out: the same, in the same order; its memory is used again, so that nothing is allocated in the loop
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace hocket {
@@ -16,7 +19,10 @@ class Snapshot {
         numbers_.clear();
         counts_.clear();
     }
-    void rewind() { number_ = count_ = 0; }
+    void rewind() {
+        number_ = count_ = 0;
+        lacks_ = false;
+    }
 
     void keep(double number) { numbers_.push_back(number); }
     void keep(const std::vector<double>& numbers) {
@@ -28,27 +34,70 @@ class Snapshot {
         counts_.insert(counts_.end(), counts.begin(), counts.end());
     }
 
-    void take(double& number) { number = numbers_[number_++]; }
+    // What was not kept is taken as zeros, and `fits` says so: a snapshot may come from a file.
+    void take(double& number) { take(&number, 1); }
     void take(std::vector<double>& numbers) { take(numbers.data(), static_cast<int>(numbers.size())); }
     void take(double* numbers, int count) {
-        for (int k = 0; k < count; ++k) numbers[k] = numbers_[number_++];
+        const auto size = static_cast<std::size_t>(count);
+        if (numbers_.size() - number_ < size) [[unlikely]] {
+            lacks_ = true;
+            std::fill_n(numbers, size, 0.0);
+            return;
+        }
+        std::copy_n(numbers_.begin() + static_cast<std::ptrdiff_t>(number_), size, numbers);
+        number_ += size;
     }
-    void take(std::int64_t& count) { count = counts_[count_++]; }
+    void take(std::int64_t& count) { count = take_count(); }
     void take(std::vector<std::int64_t>& counts) {
         for (std::int64_t& count : counts) take(count);
     }
-    std::int64_t take_count() { return counts_[count_++]; }
+    std::int64_t take_count() {
+        if (count_ == counts_.size()) [[unlikely]] {
+            lacks_ = true;
+            return 0;
+        }
+        return counts_[count_++];
+    }
+    // How long a list is: not longer than what is there.
+    std::size_t take_size() {
+        const std::int64_t size = take_count();
+        const std::size_t left = std::max(numbers_.size() - number_, counts_.size() - count_);
+        if (size >= 0 && static_cast<std::uint64_t>(size) <= left) return static_cast<std::size_t>(size);
+        lacks_ = true;
+        return 0;
+    }
+    Snapshot& part(std::size_t number) {
+        if (number >= inner.size()) [[unlikely]] {
+            lacks_ = true;
+            inner.resize(number + 1);
+        }
+        return inner[number];
+    }
+    void refuse() { lacks_ = true; }  // it holds what cannot be
+    // Whether all that was kept was taken, and nothing else.
+    bool fits() const {
+        return !lacks_ && number_ == numbers_.size() && count_ == counts_.size() &&
+               std::all_of(inner.begin(), inner.end(), [](const Snapshot& each) { return each.fits(); });
+    }
     const std::vector<double>& numbers() const { return numbers_; }
+    const std::vector<std::int64_t>& counts() const { return counts_; }
+    void fill(std::vector<double> numbers, std::vector<std::int64_t> counts) {
+        numbers_ = std::move(numbers);
+        counts_ = std::move(counts);
+    }
 
     bool whole = false;     // of all that lasts, between two steps; not: of what a rollback within one needs
+    bool portable = false;  // for a file: rows are left out, and the states of FMUs are bytes
     std::int64_t rows = 0;  // how many values its rows had
     std::vector<Snapshot> inner;       // of the simulators inside
     std::shared_ptr<void> of_its_own;  // what only the simulator knows: the state of an FMU, a Python object
+    std::string bytes;                 // the same for a file
 
   private:
     std::vector<double> numbers_;
     std::vector<std::int64_t> counts_;
     std::size_t number_ = 0, count_ = 0;
+    bool lacks_ = false;  // more was taken than was kept
 };
 
 // Keeps what is listed, or takes it back: what lasts is listed once for both.
@@ -60,7 +109,10 @@ class SnapshotLine {
     // A list that is longer at some times than at others.
     template <class T> void growing(std::vector<T>& list) {
         auto size = static_cast<std::int64_t>(list.size());
-        pass(size);
+        if (takes_)
+            size = static_cast<std::int64_t>(snapshot_.take_size());
+        else
+            pass(size);
         list.resize(static_cast<std::size_t>(size));
         pass(list);
     }

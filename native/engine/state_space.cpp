@@ -75,14 +75,14 @@ class StateSpace final : public Simulator {
         to.begin();
         to.keep(z_.data(), model_->states);
         to.keep(last_);
-        if (micro_) micro_->rows->save(to);
+        if (micro_ && !to.portable) micro_->rows->save(to);
         return true;
     }
     bool restore(Snapshot& from) override {
         from.rewind();
         from.take(z_.data(), model_->states);
         from.take(last_);
-        if (micro_) micro_->rows->restore(from);
+        if (micro_ && !from.portable) micro_->rows->restore(from);
         return true;
     }
     void settle_rows(const Snapshot* restorable, bool) override {

@@ -55,6 +55,7 @@ void StepSizeController::restore(Snapshot& from) {
     from.take(before);
     from.take(earlier);
     from.take(in_a_row);
+    if (wanted < 1) from.refuse();
 }
 
 }  // namespace hocket

@@ -34,6 +34,9 @@ using GetDerivatives3 = Status(Instance, const Reference*, std::size_t, const st
                                std::size_t);
 using GetState = Status(Instance, State*);
 using SetState = Status(Instance, State);
+using StateSize = Status(Instance, State, std::size_t*);
+using SerialiseState = Status(Instance, State, char*, std::size_t);
+using DeserialiseState = Status(Instance, const char*, std::size_t, State*);
 using Directional2 = Status(Instance, const Reference*, std::size_t, const Reference*, std::size_t,
                             const double*, double*);
 using Directional3 = Status(Instance, const Reference*, std::size_t, const Reference*, std::size_t,

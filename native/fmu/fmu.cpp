@@ -658,12 +658,17 @@ void Fmu::release(Saved& saved) {
 
 // Within a run its level outlives what it keeps of it.
 bool Fmu::save(Snapshot& to) {
+    if (to.portable) {
+        Saved saved(std::shared_ptr<Fmu>(std::shared_ptr<Fmu>{}, this));
+        return (save(saved) && dump(saved, true, to.bytes)) || report_failure(Call::save, 0);
+    }
     if (!to.of_its_own)
         to.of_its_own = std::make_shared<Saved>(std::shared_ptr<Fmu>(std::shared_ptr<Fmu>{}, this));
     return save(*static_cast<Saved*>(to.of_its_own.get())) || report_failure(Call::save, 0);
 }
 
 bool Fmu::restore(Snapshot& from) {
+    if (from.portable) return load(from.bytes) || report_failure(Call::restore, 0);
     return restore(*static_cast<Saved*>(from.of_its_own.get())) || report_failure(Call::restore, 0);
 }
 

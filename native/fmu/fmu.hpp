@@ -145,6 +145,11 @@ class Fmu : public Simulator {
     bool save(Saved& saved);
     bool restore(Saved& saved);
     void release(Saved& saved);
+    // Outside this process (fmu_state.cpp): as bytes that another instance of the same FMU goes on from.
+    // `now`: the state is that of the time reached, whose outputs are written down, too, and compared.
+    bool dump(const Saved& saved, bool now, std::string& to);
+    bool load(const std::string& from);
+    bool can_serialise() const { return can_save() && state_size_ && serialise_ && deserialise_; }
     void refuse_saving(std::string why) { unsaved_ = std::move(why); }  // from now on
     virtual bool can_save() const = 0;
 
@@ -279,6 +284,9 @@ class Fmu : public Simulator {
     void warm_up();  // after a step the long way: is the short way open?
 
     std::shared_ptr<Library> library_;
+    Function<fmi::StateSize> state_size_;
+    Function<fmi::SerialiseState> serialise_;
+    Function<fmi::DeserialiseState> deserialise_;
     Callee callee_;  // for the last words, should it end the process
     fmi::Instance instance_ = nullptr;
     Phase phase_ = Phase::none;

@@ -31,6 +31,9 @@ class Fmu2 final : public Classic<Boolean2> {
         lib.find(get_state_, "fmi2GetFMUstate");
         lib.find(set_state_, "fmi2SetFMUstate");
         lib.find(free_state_, "fmi2FreeFMUstate");
+        lib.find(state_size_, "fmi2SerializedFMUstateSize");
+        lib.find(serialise_, "fmi2SerializeFMUstate");
+        lib.find(deserialise_, "fmi2DeSerializeFMUstate");
         lib.find(real_status_, "fmi2GetRealStatus");
         lib.find(boolean_status_, "fmi2GetBooleanStatus");
         if (setup.exchange)

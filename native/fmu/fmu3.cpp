@@ -62,6 +62,9 @@ class Fmu3 final : public Fmu {
         lib.find(get_state_, "fmi3GetFMUState");
         lib.find(set_state_, "fmi3SetFMUState");
         lib.find(free_state_, "fmi3FreeFMUState");
+        lib.find(state_size_, "fmi3SerializedFMUStateSize");
+        lib.find(serialise_, "fmi3SerializeFMUState");
+        lib.find(deserialise_, "fmi3DeserializeFMUState");
         lib.find(set_binary_, "fmi3SetBinary");
         lib.find(get_binary_, "fmi3GetBinary");
         lib.find(set_clock_, "fmi3SetClock");

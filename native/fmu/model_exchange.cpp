@@ -96,6 +96,32 @@ void Exchange::recall(const std::vector<double>& numbers) {
     texts_.clear();
 }
 
+Exchange::Findings Exchange::findings() const {
+    Findings found{{with_rates_ ? 1.0 : 0.0, static_cast<double>(looks_), at_steps_ ? 1.0 : 0.0,
+                    static_cast<double>(trials_), static_cast<double>(judged_), wanted_ ? 1.0 : 0.0},
+                   {}};
+    for (const Doubted& one : doubted_) found.doubted.push_back(static_cast<int>(one.output));
+    return found;
+}
+
+void Exchange::take(const Findings& findings) {
+    if (findings.numbers.size() != 6) return;
+    const auto count = [&](std::size_t k) {  // of a file: it may say anything
+        const double number = findings.numbers[k];
+        return number >= 0.0 && number <= judged_at_most ? static_cast<int>(number) : 0;
+    };
+    with_rates_ = findings.numbers[0] != 0.0;
+    looks_ = count(1);
+    at_steps_ = findings.numbers[2] != 0.0;
+    trials_ = count(3);
+    judged_ = count(4);
+    wanted_ = findings.numbers[5] != 0.0;
+    std::erase_if(doubted_, [&](const Doubted& one) {
+        return std::find(findings.doubted.begin(), findings.doubted.end(), static_cast<int>(one.output)) ==
+               findings.doubted.end();
+    });
+}
+
 // events
 
 // Event iteration, and back to continuous time.

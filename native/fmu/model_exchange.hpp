@@ -64,6 +64,13 @@ class Exchange {
     // what is to be saved beside the FMU's own state
     void keep(std::vector<double>& numbers) const;
     void recall(const std::vector<double>& numbers);
+    // the same for another process: what was found out of the FMU, too, and which outputs are in doubt
+    struct Findings {
+        std::vector<double> numbers;
+        std::vector<int> doubted;
+    };
+    Findings findings() const;
+    void take(const Findings& findings);
 
     // A step made by a solver elsewhere; s: seconds since it began. The polynomials are copied.
     bool enter(double t, int rows, const double* u);  // a communication point: inputs may jump

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
     from hocket.execution.compile import compile
     from hocket.execution.live import open
+    from hocket.execution.resume import resume
     from hocket.execution.run import run
     from hocket.execution.sweep import sweep
     from hocket.files.formats import read, write
@@ -61,7 +62,7 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     # a better coupling
     "compile", "nest", "tune",
     # running and looking
-    "check", "run", "open", "sweep", "study", "error_budget", "Run", "open_run",
+    "check", "run", "resume", "open", "sweep", "study", "error_budget", "Run", "open_run",
     # what can go wrong
     "HocketError", "ScenarioError", "SimulatorError", "ConvergenceError",
 ]
@@ -76,6 +77,7 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
         "errors": ("ConvergenceError", "HocketError", "ScenarioError", "SimulatorError"),
         "execution.compile": ("compile",),
         "execution.live": ("open",),
+        "execution.resume": ("resume",),
         "execution.run": ("run",),
         "execution.sweep": ("sweep",),
         "files.formats": ("read", "write"),

@@ -424,6 +424,10 @@ class RowBuffer:
     def truncate(self, count: int, /) -> None:
         """Let the first so many rows stay, those taken included."""
 
+    def dump(self) -> tuple[int, int, int, bytes]:
+        """Return the values taken, the tick and the instant of the newest row, and the rows that wait."""
+
+    def load(self, taken: int, newest: int, newest_n: int, data: bytes) -> None: ...
     def settle(self, count: int, /) -> None:
         """Take the first so many rows as final, those taken included; until then all are."""
 
@@ -662,6 +666,12 @@ class Engine:
         """Return the state of the whole tree; None: `failure` says why."""
 
     def restore(self, state: SavedState) -> bool: ...
+    def dump(self) -> tuple[bytes, list[Any]] | None:
+        """Return the state for a file: numbers, and what simulators in Python save; None: it failed."""
+
+    def load(self, numbers: bytes, states: list[Any]) -> bool | None:
+        """Go on from what was dumped; None: `failure` says why; False: it is not of this tree."""
+
     def forget_failures(self) -> None: ...
     def settle_rows(self) -> None:
         """Find out which rows are final: a RowBuffer hands out no others."""
@@ -686,6 +696,9 @@ class Engine:
 
 class FmuState:
     """The state of an FMU, to be restored."""
+
+    def dump(self) -> bytes | None:
+        """Return it for another process; None: it failed."""
 
 class Exchange:
     """Model exchange; None, -1 and False: a call failed."""
@@ -748,6 +761,7 @@ class Fmu(Simulator):
 
     def save(self) -> FmuState | None: ...
     def restore(self, state: FmuState, /) -> bool: ...
+    def load(self, state: bytes, /) -> bool: ...
     def doubts_saving(self) -> tuple[list[float], float, bool] | None:
         """Return the last inputs and step of an FMU that may stand still because its state was saved.
 

@@ -188,6 +188,44 @@ class ArrowRecorder:
             self._schemas.append(schema)
 
     @property
+    def position(self) -> list[int]:
+        """How far it is: bytes of the checksums, then of each table."""
+        return [self._written, *self._ends]
+
+    def reopen(self, tables: Sequence[SampleTable], position: Sequence[int]) -> None:
+        """Go on behind what an earlier process has written up to a position; what it wrote then is cut off.
+
+        `check_position` was asked before.
+        """
+        samples = self.folder / SAMPLES
+        written, *ends = position
+        flags = os.O_WRONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+        try:
+            self._checksums = os.open(samples / CHECKSUMS, flags)
+            self._finalizer = weakref.finalize(self, os.close, self._checksums)
+            os.ftruncate(self._checksums, written)
+            os.lseek(self._checksums, written, os.SEEK_SET)
+            self._written = written
+            for (index, table), end in zip(enumerate(tables), ends, strict=True):
+                path = samples / table.file_name(index)
+                os.truncate(path, end)
+                path.with_suffix(RESCUED).unlink(missing_ok=True)
+                self._ends.append(end)
+                self._paths.append(path)
+                self._schemas.append(table.schema)
+        except OSError as error:
+            raise write_error(samples, error) from error
+
+    def written_blocks(self) -> Iterator[tuple[int, Array]]:
+        """Yield what is on disk, table by table: the number of the table, and rows with the time first."""
+        checksums = Checksums(self.folder / SAMPLES / CHECKSUMS, unfinished=True)
+        for index, path in enumerate(self._paths):
+            samples = Samples.open(path, checksums, index)
+            for block in samples.blocks(samples.table.columns) if samples else ():
+                columns = [column.to_numpy() for column in block.columns]
+                yield index, np.array(columns).reshape(len(columns), -1).T
+
+    @property
     def rescue_paths(self) -> list[Path]:
         """Where the rows of each table go that still wait when the process crashes."""
         return [path.with_suffix(RESCUED) for path in self._paths]
@@ -256,6 +294,30 @@ class ArrowRecorder:
 
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+def check_position(folder: Path, tables: Sequence[SampleTable], position: Sequence[int]) -> None:
+    """Refuse a position up to which the rows of a run are not there, or not as they were written."""
+    samples = folder / SAMPLES
+    try:
+        raw = (samples / CHECKSUMS).read_bytes()
+    except OSError as error:
+        raise damage_error(samples / CHECKSUMS, error.strerror or str(error)) from None
+    size = _RECORD.itemsize
+    if len(position) != 1 + len(tables) or position[0] % size or position[0] > len(raw):
+        raise damage_error(samples / CHECKSUMS, "rows that were written before the checkpoint are missing")
+    records = np.frombuffer(raw[: position[0]], _RECORD)
+    if len(records) and (_guards(records) != records["guard"]).any():
+        raise damage_error(samples / CHECKSUMS, "a record is not as it was written")
+    for index, table in enumerate(tables):
+        path = samples / table.file_name(index)
+        own = records[records["table"] == index]
+        data = _map_bytes(path)
+        starts = [0, *(int(end) for end in own["end"])]
+        if not len(own) or starts[-1] != position[1 + index]:
+            raise damage_error(path, "it does not end where the checkpoint says")
+        if not all(_is_as_written(data, start, record) for start, record in zip(starts, own, strict=False)):
+            raise damage_error(path, "a block before the checkpoint is not as it was written")
 
 
 def _append_message(path: Path, end: int, message: pa.Buffer) -> int:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any
 
@@ -17,17 +18,36 @@ from hocket.engine.initialise import initialise
 from hocket.engine.native.engine import TICKS, native_obstacle
 from hocket.engine.native.stepper import NativeStepper
 from hocket.engine.opening import open_level, simulator_notes
+from hocket.engine.portable_state import dump_state
 from hocket.engine.reference.instants import take_first_instants
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.stepper import InterpreterStepper
 from hocket.engine.selection import bind_tables
-from hocket.errors import EndRequestError, Fault, ScenarioError, SimulatorError, merge_notes, suggest_nearest
+from hocket.errors import (
+    EndRequestError,
+    Fault,
+    FileError,
+    ScenarioError,
+    SimulatorError,
+    merge_notes,
+    suggest_nearest,
+)
+from hocket.execution.checkpoints import (
+    Identity,
+    check_identity,
+    check_values,
+    checkpoint_clock,
+    go_on,
+    refuse_unportable,
+)
 from hocket.execution.run import check_choices, experiment_clock, refuse_undriven, whole_steps
 from hocket.execution.session import EngineName, pause_collector, take_turns
+from hocket.files.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from hocket.files.experiments import ExperimentLike, as_experiment, vary_experiment
-from hocket.model.arguments import expect, is_flag, is_number, is_whole
+from hocket.model.arguments import as_path, expect, is_flag, is_number, is_whole
 from hocket.model.clock import Clock, Duration, format_duration
 from hocket.model.experiment import Experiment
+from hocket.model.plain_state import encode
 from hocket.model.ports import Port
 from hocket.model.scenario import Connections
 from hocket.planning.parameters import has_variable
@@ -50,11 +70,13 @@ def open(
     parameters: Mapping[str, Any] | None = None,
     engine: EngineName = "native",
     threads: int | None = None,
+    checkpoint: Path | str | None = None,
 ) -> Live:
     """Open a composite, FMUs or a file (.toml, .ssp, .fmu) to be stepped by hand, and initialise it.
 
     Arguments are those of `hocket.run`, and so are the bits. Without a stop time it goes on for as long as it
-    is stepped. Close it, or use it in a `with` statement. Nothing is recorded or written.
+    is stepped. Close it, or use it in a `with` statement. Nothing is recorded or written. With a
+    `checkpoint` that `Live.checkpoint` or a run has written it goes on from there, in whichever process.
     """
     check_choices(engine, threads)
     experiment = as_experiment(what, connections, start=start, stop=stop, step=step)
@@ -62,8 +84,9 @@ def open(
     if experiment.stop is not None and experiment.stop < experiment.start:
         ends, begins = format_duration(experiment.stop), format_duration(experiment.start)
         raise ScenarioError(f"it stops at {ends}, before it starts at {begins}", "stop")
+    begins = None if checkpoint is None else read_checkpoint(as_path(checkpoint))
     with pause_collector():
-        return Live(experiment, engine, threads)
+        return Live(experiment, engine, threads, begins)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +124,26 @@ class Live:
     of the scenario itself.
     """
 
-    def __init__(self, experiment: Experiment, engine: EngineName, threads: int | None):
+    def __init__(
+        self,
+        experiment: Experiment,
+        engine: EngineName,
+        threads: int | None,
+        begins: Checkpoint | None = None,
+    ):
         refuse_undriven(experiment)
         self.experiment = experiment
         self._design = plan_tree(experiment.composite)
         self._clock: Clock = experiment_clock(experiment, self._design)
+        if begins is not None:
+            check_values(begins, experiment)
+            check_identity(begins, experiment, self._design)
+            if begins.header["condensed"]:
+                what = (
+                    "it is the checkpoint of a run in which levels have no program: their ports are not there"
+                )
+                raise FileError(what, str(begins.path), "a checkpoint of Live", "hocket.resume(path, what)")
+            self._clock, engine = checkpoint_clock(begins), begins.header["engine"]
         begin, end, step = experiment.start, experiment.stop, self._design.composite.step
         length = self._clock.ticks(step)
         self._last = TICKS // length if end is None else whole_steps(begin, end, step)
@@ -126,6 +164,8 @@ class Live:
                 self._stepper: NativeStepper | InterpreterStepper = (
                     NativeStepper(self._level, threads) if native else InterpreterStepper(self._level)
                 )
+                if begins is not None:
+                    self._go_on(begins)
         except BaseException:
             self._level.close()
             raise
@@ -135,7 +175,18 @@ class Live:
         self.notes = tuple(merge_notes([*experiment.notes, *self._design.plan.all_notes(), *notes, *slow]))
         """What is to be known of it, as of a run."""
         self._advance = self._stepper.advance
-        self._quota = min(self._last, LOOK)
+        self._quota = min(self._last - self._made, LOOK)
+
+    def _go_on(self, begins: Checkpoint) -> None:
+        """Begin at a checkpoint, overrides included."""
+        for path, value in begins.header["overrides"].items():
+            self._override(self._settable(path), value)
+            self._overrides[path] = value
+        go_on(self._stepper.engine, begins)
+        self._made = self._stepper.now // self._level.length
+        if self._made > self._last:
+            ends = format_duration(self._time_at(self._last))
+            raise ScenarioError(f"it stops at {ends}, before its checkpoint at t = {self.t!r} s", "stop")
 
     # time
 
@@ -390,6 +441,22 @@ class Live:
         if faults:
             raise SimulatorError(faults)
         return LiveState(self.time, dict(self._overrides), self._stepper.save(), self)
+
+    def checkpoint(self, path: Path | str) -> None:
+        """Write the state of the whole co-simulation into a file; `open(what, checkpoint=path)` goes on.
+
+        A file that is there stays beside it, as `path.previous`.
+        """
+        self._check_open()
+        if self._failed:
+            what = f"its last step failed, at t = {self.t!r} s: there is no state between two steps"
+            raise ScenarioError(what, "checkpoint", "", "restore() a state, or open it anew")
+        refuse_unportable(self._design)
+        engine = self._stepper.engine
+        header = Identity(self.experiment, self._design, self._clock).header(
+            engine, overrides=dict(self._overrides)
+        )
+        write_checkpoint(as_path(path), header, dump_state(engine), encode([]))
 
     def restore(self, state: LiveState) -> None:
         """Bring the whole co-simulation back to a state that it has saved, overrides included."""

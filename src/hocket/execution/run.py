@@ -18,10 +18,12 @@ import numpy as np
 
 from hocket.engine.selection import choose_tables
 from hocket.errors import Fault, ScenarioError
+from hocket.execution.checkpoints import refuse_unportable
 from hocket.execution.session import EngineName, Execution, Job, Progress, pause_collector
 from hocket.files.experiments import ExperimentLike, as_experiment, vary_experiment
 from hocket.files.run_folder import Run, RunFolder
 from hocket.model.arguments import (
+    as_texts,
     expect,
     expect_call,
     expect_count,
@@ -60,6 +62,7 @@ def run(
     engine: EngineName = "native",
     threads: int | None = None,
     realtime: float | None = None,
+    checkpoint_every: Duration | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Run a composite, FMUs or a file (.toml, .ssp, .fmu) from start to stop and return what was recorded.
@@ -71,7 +74,9 @@ def run(
     {"spring.k": 20}. `record`
     overrides the ports that the scenario records, `ledger` adds the accounts of its power bonds. `folder`
     keeps the run (default: a temporary folder that goes with the returned Run). `threads`: None decides by
-    measured cost. `realtime=1.0` keeps pace with the clock, 2.0 with twice its speed. Ctrl-C, or SIGTERM,
+    measured cost. `realtime=1.0` keeps pace with the clock, 2.0 with twice its speed. `checkpoint_every`
+    writes the state of everything into the folder each time so much real time has passed, and at the end:
+    `hocket.resume(folder)` goes on from there. Ctrl-C, or SIGTERM,
     ends the run between two steps, or within one that does not end soon, and returns the rows that are final,
     with the status "stopped"; a second one ends it at once. A simulator that asks to
     end the simulation ends the run well: "ended by `stair`".
@@ -89,6 +94,7 @@ def run(
         engine=engine,
         threads=threads,
         realtime=realtime,
+        checkpoint_every=checkpoint_every,
         progress=progress,
     )
 
@@ -104,6 +110,7 @@ def run_experiment(
     engine: EngineName = "native",
     threads: int | None = None,
     realtime: float | None = None,
+    checkpoint_every: Duration | None = None,
     progress: Progress | None = None,
     interrupted: threading.Event | None = None,
 ) -> Run:
@@ -111,21 +118,50 @@ def run_experiment(
 
     `interrupted` ends it in place of Ctrl-C, which reaches the main thread only.
     """
-    facts = (
-        {"parameters": {path: _json_value(value) for path, value in parameters.items()}} if parameters else {}
-    )
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: the time reached, the stop")
     expect_flags(ledger=ledger, overwrite=overwrite)
-    job = replace(_job(experiment, record, ledger), facts=facts)
+    every = check_every(checkpoint_every)
+    facts: dict[str, Any] = {} if every is None else {"checkpoint_every": every}
+    if parameters:
+        facts["parameters"] = {path: _json_value(value) for path, value in parameters.items()}
+    job = replace(prepare_job(experiment, record, ledger), facts=facts, checkpoint_every=every)
     check_choices(engine, threads, realtime)
+    if every is not None:
+        refuse_unportable(job.design)
     output = RunFolder.create(folder, job.experiment.name, overwrite)
+    return execute(job, output, engine, threads, realtime, progress, interrupted, folder is not None)
+
+
+def check_every(every: Duration | None) -> float | None:
+    """Return the real time between checkpoints in seconds; refuses what is not above zero."""
+    if every is None:
+        return None
+    length = parse_seconds(every, "checkpoint_every")
+    expect(length > 0, "checkpoint_every", every, "a duration above zero, of real time")
+    return float(length)
+
+
+def execute(
+    job: Job,
+    output: RunFolder,
+    engine: EngineName,
+    threads: int | None,
+    realtime: float | None,
+    progress: Progress | None,
+    interrupted: threading.Event | None,
+    named: bool,
+) -> Run:
+    """Do a job and return its run; on a failure every row so far is kept.
+
+    `named`: the user has named the folder.
+    """
     execution = Execution(job, output)
     try:
         execution.start(engine, threads, realtime)
         return execution.end(execution.proceed(progress, interrupted))
     except BaseException as error:
-        execution.fail(error, named=folder is not None)
+        execution.fail(error, named=named)
         raise
     finally:
         execution.close()
@@ -173,9 +209,15 @@ def _output_interval(every: Duration) -> Fraction:
     return length
 
 
-def _job(experiment: Experiment, record: Iterable[str] | None, ledger: bool) -> Job:
-    """Return what follows from an experiment; raises ScenarioError with every fault."""
+def prepare_job(
+    experiment: Experiment, record: Iterable[str] | None, ledger: bool, clock: Clock | None = None
+) -> Job:
+    """Return what follows from an experiment; raises ScenarioError with every fault.
+
+    `clock`: that of the run which is gone on with; its ticks are those that a checkpoint counts.
+    """
     composite = experiment.composite
+    record = None if record is None else as_texts(record, "record", "names of ports, or patterns")
     if record is not None:  # so that they mean what they did before constraints were compiled
         composite = composite.with_scenario(composite.scenario.with_changes(record=record))
     with pause_collector():
@@ -192,7 +234,7 @@ def _job(experiment: Experiment, record: Iterable[str] | None, ledger: bool) -> 
             "times repeat in the rows, and simulators are told equal times"
         )
         experiment = replace(experiment, notes=(*experiment.notes, note))
-    clock = experiment_clock(experiment, design)
+    clock = experiment_clock(experiment, design) if clock is None else clock
     kept = design.composite.scenario.record
     return Job(
         experiment,
@@ -200,6 +242,7 @@ def _job(experiment: Experiment, record: Iterable[str] | None, ledger: bool) -> 
         clock,
         steps,
         choose_tables(design, clock, kept, experiment.every, ledger),
+        options={"record": None if record is None else list(record), "ledger": ledger},
     )
 
 

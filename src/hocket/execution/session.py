@@ -24,6 +24,7 @@ from hocket.engine.initialise import initialise
 from hocket.engine.ledger import check_stored_energies, stored_energies
 from hocket.engine.native.engine import NativeEngine, native_obstacle
 from hocket.engine.opening import open_level, simulator_notes
+from hocket.engine.portable_state import dump_state
 from hocket.engine.recording import ArrowRecorder
 from hocket.engine.reference.engine import InterpreterEngine
 from hocket.engine.reference.instants import take_first_instants
@@ -32,6 +33,8 @@ from hocket.engine.reference.step_control import StepCounts
 from hocket.engine.selection import ConstraintDrift, RecordedTable, TableChoice, bind_tables, keep_start_rows
 from hocket.engine.value_watch import ValueWatch
 from hocket.errors import ConvergenceError, EndRequestError, HocketError, merge_notes
+from hocket.execution.checkpoints import Checkpoints, Identity, go_on, go_on_with_rows
+from hocket.files.checkpoint import Checkpoint
 from hocket.files.run_facts import FACTS, Status
 from hocket.files.run_folder import Run, RunFolder
 from hocket.files.toml import dumps
@@ -149,6 +152,14 @@ class Job:
     choices: list[TableChoice]
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What else is to be kept in run.json."""
+    resumes: Checkpoint | None = None
+    """What the run goes on from; None: it begins at the start."""
+    appends: bool = False
+    """The rows go on in the folder of the run that is resumed."""
+    checkpoint_every: float | None = None
+    """Seconds of real time between two checkpoints; None: none is written."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What else a checkpoint is to say: which ports were asked to be recorded."""
 
     @property
     def stop(self) -> float:
@@ -178,6 +189,8 @@ class Execution:
     unwritten: dict[int, Array] = field(default_factory=dict)
     """Per table: rows that are not on disk yet, or find no room there."""
 
+    checkpoints: Checkpoints | None = None
+
     def __post_init__(self) -> None:
         self.recorder = ArrowRecorder(self.output.path)
         self.guard = RunGuard(folder=str(self.output.path), facts=str(self.output.path / FACTS))
@@ -198,13 +211,20 @@ class Execution:
             self.drift = ConstraintDrift(self.recorded)
             start = float(job.experiment.start)
             self.watch = ValueWatch(self.recorded, job.experiment.valid, start, float(job.stop))
-            self.stored = stored_energies(self.level)
+            came_from = job.resumes
+            self.stored = stored_energies(self.level) if came_from is None else came_from.header["stored"]
             check_stored_energies(self.stored, job.clock.time(0))
             why = native_obstacle(self.level, job.steps * self.level.length)
             if wanted == "interpreter" or why:
                 self.engine = InterpreterEngine(self.level, self.recorded)
             else:
-                self.engine = NativeEngine(self.level, self.recorded, threads)
+                condense = came_from is None or bool(came_from.header["condensed"])
+                self.engine = NativeEngine(self.level, self.recorded, threads, condense)
+            if came_from is not None:
+                go_on(self.engine, came_from)
+                go_on_with_rows(self.engine, self.recorded, came_from, job.appends)
+            if job.checkpoint_every is not None:
+                self._prepare_checkpoints(job.checkpoint_every)
         self.next_look = 0.0
         plan_notes = job.design.plan.all_notes()
         pulses = [str(each) for each in missed_pulses(job.design, job.clock.time(0), job.stop)]
@@ -212,7 +232,11 @@ class Execution:
             [*job.experiment.notes, *plan_notes, *start_notes, *_fmu_notes(job.design), *pulses]
         )
         tables = [entry.table for entry in self.recorded]
-        self.recorder.open(tables)
+        if came_from is not None and job.appends:
+            self.recorder.reopen(tables, came_from.header["position"])
+            self._look_back()
+        else:
+            self.recorder.open(tables)
         self.output.begin(
             tables,
             scenario=_scenario_text(job.experiment),
@@ -230,7 +254,7 @@ class Execution:
     def proceed(self, progress: Progress | None, interrupted: threading.Event | None = None) -> Status:
         """Step to the end, or until the user asks to stop, by Ctrl-C or by the event, or a simulator does."""
         assert self.engine is not None
-        left = self.job.steps
+        left = self.job.steps - self.engine.now // self.job.clock.ticks(self.job.design.composite.step)
         asked = interruptible() if interrupted is None else nullcontext(interrupted)
         try:
             with self._time_phase("steps"), asked as stopping:
@@ -244,6 +268,7 @@ class Execution:
                     self._attend(progress)
                     over = not left or stopping.is_set() or bool(self.engine.ended_by)
                     self._look_into_simulators(over)
+                    self._keep_checkpoint(over)
         except EndRequestError as request:  # inside a step: what is known of its end is not consistent
             self._drain()
             return self._note_end(request.by, "inside the step that follows")
@@ -255,6 +280,31 @@ class Execution:
         if left and self.engine.ended_by:
             return self._note_end(self.engine.ended_by, "")
         return "stopped" if left else "finished"
+
+    def _prepare_checkpoints(self, every: float) -> None:
+        """Find out before the first step whether the state of everything can be written down."""
+        assert self.engine is not None
+        began = perf_counter()
+        dump_state(self.engine)
+        identity = Identity(self.job.experiment, self.job.design, self.job.clock)
+        facts = {**self.job.options, "stored": dict(self.stored)}
+        self.checkpoints = Checkpoints(self.output.path, every, identity, facts)
+        self.checkpoints.wait(perf_counter() - began)
+
+    def _keep_checkpoint(self, over: bool) -> None:
+        """Write a checkpoint where one is due, or the run ends between two steps: it may go on from there."""
+        if self.checkpoints is None or self.engine is None or not (over or self.checkpoints.is_due):
+            return
+        self._drain()
+        self.recorder.sync()
+        self.checkpoints.write(self.engine, self.recorded, self.recorder.position)
+
+    def _look_back(self) -> None:
+        """Have what looks at every row look at those of the process before."""
+        for index, block in self.recorder.written_blocks():
+            self.drift.observe(index, block)
+            self.watch.observe(index, block)
+            self.written[index] = float(block[-1, 0])
 
     def _note_end(self, simulator: str, where: str) -> Status:
         """Write down which simulator has asked to end the simulation."""

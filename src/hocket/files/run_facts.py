@@ -168,6 +168,8 @@ _SHAPE: dict[str, Callable[[Any], bool]] = {
     "stored": _is_table_of(_has(start=_is_number, end=_is_number)),
     "realtime": _has(overruns=_is_count, largest_lag=_is_number, factor=_is_number),
     "parameters": lambda value: isinstance(value, dict),
+    "checkpoint_every": _is_number,
+    "resumed": _is_list_of(_is_number),
     "files": _is_table_of(_is_text),
     "ended_by": _is_text,
     "torn": lambda value: value is True,

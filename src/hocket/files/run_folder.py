@@ -42,6 +42,7 @@ from hocket.engine.recording import (
 )
 from hocket.errors import FileError, ScenarioError, count, suggest_nearest
 from hocket.files.atomic_files import read_text, replace_file, write_text
+from hocket.files.checkpoint import CHECKPOINT, PREVIOUS
 from hocket.files.plotting import Series, draw_series, import_extra
 from hocket.files.run_facts import (
     FACTS,
@@ -393,7 +394,9 @@ _WORDS = "hocket-words-of-a-crash"
 class RunFolder:
     """A run being written: `create`, then `begin`, the recorder's blocks, and `end`."""
 
-    def __init__(self, path: Path, name: str, keep: object = None):
+    def __init__(
+        self, path: Path, name: str, keep: object = None, kept: Mapping[str, Any] = MappingProxyType({})
+    ):
         self.path = path
         self._keep = keep
         self._since = time.perf_counter()
@@ -407,8 +410,19 @@ class RunFolder:
             "process": os.getpid(),
             "process_start": process_start(os.getpid()),
             "versions": _software_versions(),
+            **kept,
         }
         self._save()
+
+    @staticmethod
+    def reopen(path: Path, resumed: float) -> RunFolder:
+        """Go on with a run that is there, from a time in seconds; its rows and what it was asked for stay."""
+        before = Run(path).info
+        kept = {key: before[key] for key in ("begun", "parameters") if key in before}
+        for name in (REPORT, TRUST, BANDS):
+            (path / name).unlink(missing_ok=True)
+        kept["resumed"] = [*before.get("resumed", ()), resumed]
+        return RunFolder(path, before["name"], None, kept)
 
     @staticmethod
     def create(path: Path | str | None, name: str, overwrite: bool = False) -> RunFolder:
@@ -541,7 +555,7 @@ def _clear_folder(folder: Path, overwrite: bool) -> None:
     if samples.is_dir() and not any(samples.iterdir()):
         samples.rmdir()
     # run.json goes last: should this be interrupted, the folder is still known as a run.
-    for name in (REPORT, TRUST, BANDS, SCENARIO, PLAN, FACTS):
+    for name in (REPORT, TRUST, BANDS, CHECKPOINT, PREVIOUS, SCENARIO, PLAN, FACTS):
         (folder / name).unlink(missing_ok=True)
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from hocket.model.plain_state import is_record
+
 
 class Pace(Enum):
     """How events follow each other."""
@@ -36,6 +38,7 @@ SPACING = 2.0**-8
 """Past the limit, events are at least this part of the macro step apart."""
 
 
+@is_record
 @dataclass
 class EventPace:
     """The events of one simulator. Times are ticks, or seconds; those at or after a new one are forgotten."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from hocket.coupling.wiring import Wiring
+from hocket.model.plain_state import is_record
 
 Node: TypeAlias = tuple[int, int]
 """An output: number of the child, number of the output."""
@@ -18,6 +19,7 @@ Pair: TypeAlias = tuple[str, str]
 """From host, to host."""
 
 
+@is_record
 @dataclass(frozen=True)
 class Load:
     """Messages, and the values in them."""

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hocket.model.crossings import Crossing
+from hocket.model.plain_state import is_record
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Capabilities, Simulator
 
@@ -58,6 +59,7 @@ class Detector:
         return CrossingDetector(self)
 
 
+@is_record
 class _State(NamedTuple):
     """Where a detector stands."""
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from hocket.errors import Fault, Place, SimulatorError
 from hocket.model.extrapolators import value_at
+from hocket.model.plain_state import is_record
 from hocket.model.protocols import Array
 from hocket.simulators.energies import NUDGE, Energy, project_to_energy
 from hocket.simulators.methods import apply_matrix, dot
@@ -144,6 +145,7 @@ LENGTHS = 100
 """Of how many steps the work is kept as a form; step control has many."""
 
 
+@is_record
 class _AgreedStep(NamedTuple):
     """What was agreed for a step of which this simulator makes several."""
 

@@ -21,12 +21,14 @@ import numpy as np
 from hocket.errors import ConvergenceError, Fault, raise_faults
 from hocket.model.arguments import choice_faults, set_fields
 from hocket.model.extrapolators import interpolate_samples, value_at
+from hocket.model.plain_state import is_record
 from hocket.model.ports import Port, parse_ports
 from hocket.model.protocols import Array, Capabilities, Sample, Simulator
 from hocket.plan.instructions import SMALL, step_factor
 from hocket.simulators.recipes import parse_seconds, positive_duration
 
 
+@is_record
 @dataclass(frozen=True, slots=True)
 class _AttemptState:
     """Where an attempt stands."""

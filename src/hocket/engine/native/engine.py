@@ -123,6 +123,8 @@ class NativeEngine:
         self.condense = condense
         """Whether levels may go without a program; their ports cannot be looked at then."""
         self.levels: list[Level] = []
+        self.in_python: list[str] = []
+        """The paths of simulators that Python steps, in the order of the tree."""
         self.condensed: set[int] = set()
         """The numbers of levels that have no program: there is nothing to report of them."""
         self.matrices = Matrices()
@@ -304,6 +306,7 @@ class NativeEngine:
             elif (twin := native_twin(simulator)) is not None:
                 built.add_native(simulator=twin, rows=rows, inputs=inputs, outputs=outputs)
             else:
+                self.in_python.append(level.name(child))
                 kept = level.micro_rows.get(child)
                 observes = level.wiring.models[child].capabilities.observes
                 built.add_python(

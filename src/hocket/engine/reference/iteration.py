@@ -26,6 +26,7 @@ from hocket.engine.algebraic_loops import (
 from hocket.engine.protocol import LiveLevel
 from hocket.errors import ConvergenceError, list_names
 from hocket.model.extrapolators import Hold
+from hocket.model.plain_state import is_record
 from hocket.model.protocols import Value
 from hocket.plan import Body, Repeat
 from hocket.plan.accelerators import Accelerator
@@ -37,6 +38,7 @@ GROWN = 1e12
 """A residual that has become so much larger than the first will not come back."""
 
 
+@is_record
 @dataclass(slots=True)
 class SweepCounts:
     """How often the steps of a level were made again."""

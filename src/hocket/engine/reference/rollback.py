@@ -19,6 +19,7 @@ from hocket.engine.reference.instants import end_before, is_level
 from hocket.engine.rows import Rows
 from hocket.engine.simulator_calls import EarlyError
 from hocket.errors import SimulatorError
+from hocket.model.plain_state import is_record
 from hocket.model.protocols import Array, Value
 from hocket.plan import Body, Step, Try, walk
 
@@ -177,6 +178,7 @@ def _restore_ring(ring: Ring, samples: list[tuple[int, Value, Value]], keep: boo
         ring.append(newest)
 
 
+@is_record
 class SavedTree(NamedTuple):
     """The state of a whole tree."""
 
@@ -198,7 +200,7 @@ def save_tree(level: LiveLevel) -> SavedTree:
         for child in range(len(level.children))
     ]
     inputs = [(tick, u.copy()) for tick, u in (level.inputs, level.offered)]
-    rows = [each.mark() for each in _level_rows(level)]
+    rows = [each.mark() for each in level_rows(level)]
     led = {key: save_accelerator(each) for key, each in level.accelerators.items()}
     pace = None if level.pace is None else level.pace.state()
     kept = level.memory.save(), level.ledger.save()
@@ -215,7 +217,7 @@ def restore_tree(level: LiveLevel, state: SavedTree) -> None:
     level.ledger.restore(accounts)
     level.ticks = list(ticks)
     level.inputs, level.offered = [(tick, u.copy()) for tick, u in inputs]
-    for each, mark in zip(_level_rows(level), rows, strict=True):
+    for each, mark in zip(level_rows(level), rows, strict=True):
         each.back_to(mark)
     level.accelerators = {key: each for key, each in level.accelerators.items() if key in led}
     for key, remembered in led.items():
@@ -226,7 +228,7 @@ def restore_tree(level: LiveLevel, state: SavedTree) -> None:
         level.pace = None
 
 
-def settle_level_rows(level: LiveLevel, state: SavedTree | None, inside: bool) -> dict[int, Any]:
+def settlelevel_rows(level: LiveLevel, state: SavedTree | None, inside: bool) -> dict[int, Any]:
     """Find out which rows of a level are final; return the states that its children may be rolled back to.
 
     Final are rows before the state that the level may be rolled back to; without one all of them, but for a
@@ -234,7 +236,7 @@ def settle_level_rows(level: LiveLevel, state: SavedTree | None, inside: bool) -
     at an event.
     """
     if state is not None:
-        for rows, mark in zip(_level_rows(level), state.rows, strict=True):
+        for rows, mark in zip(level_rows(level), state.rows, strict=True):
             rows.settle(mark)
         return dict(enumerate(state.children))
     kept = level.kept if level.under_way else {}
@@ -247,5 +249,6 @@ def settle_level_rows(level: LiveLevel, state: SavedTree | None, inside: bool) -
     return {child: saved.state for child, saved in kept.items()}
 
 
-def _level_rows(level: LiveLevel) -> list[Rows]:
+def level_rows(level: LiveLevel) -> list[Rows]:
+    """Return the rows that a level keeps: its own, and those of micro steps."""
     return [*(() if level.rows is None else (level.rows,)), *level.micro_rows.values()]

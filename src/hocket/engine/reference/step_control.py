@@ -21,6 +21,7 @@ from hocket.engine.reference.rollback import normalise_ticks
 from hocket.engine.simulator_calls import EarlyError, blame
 from hocket.errors import ConvergenceError
 from hocket.model.extrapolators import Hold, interpolate_samples, value_at
+from hocket.model.plain_state import is_record
 from hocket.model.protocols import PreferredStepSimulator, Sample, provides
 from hocket.plan import Adapt, Body, Control
 from hocket.plan.instructions import SMALL, Next, step_factor
@@ -30,6 +31,7 @@ TOO_LONG = 1e10
 """The error, in tolerances, of a step that someone inside could not make."""
 
 
+@is_record
 @dataclass(slots=True)
 class StepCounts:
     """How many steps an adaptive level made."""

@@ -7,15 +7,20 @@ Out: the same bits as those of the native engine
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from hocket.engine.initialise import levels_of
 from hocket.engine.protocol import LiveLevel
 from hocket.engine.reference.engine import InterpreterEngine
 from hocket.engine.reference.instants import InstantState, is_level
 from hocket.engine.reference.level import Level
+from hocket.engine.reference.rollback import SavedTree, level_rows
 from hocket.engine.rows import input_value
+from hocket.model.plain_state import StateError, is_record
 from hocket.model.protocols import Array
+from hocket.plan import Adapt, Instruction, Repeat, walk
+
+Found = TypeVar("Found", bound=Instruction)
 
 INSTANTS = (
     "jumps", "own_jumps", "heard", "eager", "reacted", "floors", "shown", "paces", "spaced",
@@ -26,6 +31,7 @@ MESSAGES = ("sent", "known", "versions", "given", "due")
 """What lasts of the messages between hosts."""
 
 
+@is_record
 class LastingState(NamedTuple):
     """What lasts of a level beside the state that a rollback within a step needs."""
 
@@ -37,6 +43,7 @@ class LastingState(NamedTuple):
     messages: dict[str, Any]
 
 
+@is_record
 class WholeState(NamedTuple):
     """The state of a whole tree between two steps."""
 
@@ -52,6 +59,8 @@ def save_whole(root: Level) -> WholeState:
 
 def restore_whole(root: Level, state: WholeState) -> None:
     """Bring a tree back to a state, also after a step that failed."""
+    for level in levels_of(root):  # what is made when it is first used: the state may be a later one
+        _make_all(level)
     root.restore(state.tree)
     for level, lasting in zip(levels_of(root), state.lasting, strict=True):
         if level.last is not None:
@@ -64,6 +73,57 @@ def restore_whole(root: Level, state: WholeState) -> None:
         level.under_way, level.repeating = False, 0
         level.restorable.clear()
         level.kept.clear()
+
+
+def _make_all(level: Level) -> None:
+    """Make the step controller and the accelerators of a level; those that a state lacks go again."""
+    for each in _of_kind(level, Repeat):
+        level.accelerator_of(each)
+    for adapt in _of_kind(level, Adapt):
+        level.controller_of(adapt)
+
+
+def _of_kind(level: Level, kind: type[Found]) -> list[Found]:
+    """Return the instructions of a kind, in the order of the plan."""
+    found = (each for _, each in walk((*level.plan.step, *level.plan.output)))
+    return list(dict.fromkeys(each for each in found if isinstance(each, kind)))
+
+
+def whole_to_file(root: Level, state: WholeState) -> WholeState:
+    """Return a state as it stands in a file: accelerators by their numbers in the plan, and no rows."""
+    return _translate(root, state, to_file=True)
+
+
+def whole_from_file(root: Level, state: Any) -> WholeState:
+    """Return a state that stood in a file as that of this tree; raises StateError if it is of another."""
+    if not isinstance(state, WholeState) or len(state.lasting) != len(list(levels_of(root))):
+        raise StateError("it is not the state of these levels")
+    return _translate(root, state, to_file=False)
+
+
+def _translate(root: Level, state: WholeState, to_file: bool) -> WholeState:
+    lasting = [
+        each
+        if level.last is None or not isinstance(inner := level.children[level.last], Level)
+        else each._replace(last=_translate_tree(inner, each.last, to_file))
+        for level, each in zip(levels_of(root), state.lasting, strict=True)
+    ]
+    return WholeState(_translate_tree(root, state.tree, to_file), lasting)
+
+
+def _translate_tree(level: Level, tree: Any, to_file: bool) -> SavedTree:
+    if not isinstance(tree, SavedTree) or len(tree.children) != len(level.children):
+        raise StateError(f"it is not the state of {level.path or 'this level'}")
+    children = [
+        _translate_tree(child, kept, to_file) if isinstance(child, Level) and kept is not None else kept
+        for child, kept in zip(level.children, tree.children, strict=True)
+    ]
+    repeats = _of_kind(level, Repeat)
+    numbers = {id(each): number for number, each in enumerate(repeats)}
+    keys = numbers if to_file else {number: key for key, number in numbers.items()}
+    led = {keys[key]: each for key, each in tree.accelerators.items()}
+    rows = [] if to_file else [each.mark() for each in level_rows(level)]
+    return tree._replace(children=children, accelerators=led, rows=rows)
 
 
 def _save_lasting(level: Level) -> LastingState:

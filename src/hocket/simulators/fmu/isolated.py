@@ -30,6 +30,7 @@ import numpy as np
 import hocket._native as _native
 from hocket.errors import EndRequestError, SimulatorError
 from hocket.model.clock import format_duration
+from hocket.model.plain_state import SerialisedState, as_bytes
 from hocket.model.protocols import Array
 from hocket.simulators.fmu.live import contiguous_array
 from hocket.simulators.fmu.log_messages import deliver
@@ -277,9 +278,14 @@ def open_quietly(model: Fmu) -> IsolatedFmu:
 class RemoteState:
     """A state that is kept in the other process, until nothing refers to this any more."""
 
-    def __init__(self, number: int, forgotten: list[int]):
+    def __init__(self, number: int, forgotten: list[int], dump: Callable[[int], bytes]):
         self.number = number
         self.forgotten = forgotten
+        self._dump = dump
+
+    def serialise(self) -> bytes:
+        """Return it as bytes, by the FMU's own functions."""
+        return self._dump(self.number)
 
     def __del__(self) -> None:
         self.forgotten.append(self.number)
@@ -408,14 +414,21 @@ class IsolatedFmu:
         self._has_saved = True
         forgotten = self._forgotten[:]
         del self._forgotten[: len(forgotten)]
-        return RemoteState(self._call("save", forgotten, read=_read_number), self._forgotten)
+        number = self._call("save", forgotten, read=_read_number)
+        return RemoteState(number, self._forgotten, self._dump)
+
+    def _dump(self, number: int) -> bytes:
+        return self._call("dump", number, read=bytes)
 
     def refuse_saving(self, why: str) -> None:
         """Make every save an error from now on."""
         self._call("refuse_saving", why, read=_read_nothing)
 
-    def restore(self, state: RemoteState) -> None:
-        """Roll back to a state; that of an earlier process is not known any more."""
+    def restore(self, state: RemoteState | SerialisedState) -> None:
+        """Roll back to a state; that of an earlier process is not known any more, unless it was dumped."""
+        if isinstance(state, SerialisedState):
+            self._call("load", as_bytes(state), read=_read_nothing)
+            return
         number = state.number if state.forgotten is self._forgotten else None
         self._call("restore", number, read=_read_nothing)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 import hocket._native as _native
 from hocket.errors import EndRequestError, SimulatorError, list_names
+from hocket.model.plain_state import SerialisedState, as_bytes
 from hocket.model.protocols import Array
 from hocket.simulators.fmu.libraries import describe_unfit_binary, install_hint, missing_libraries
 from hocket.simulators.fmu.log_messages import deliver
@@ -112,6 +113,17 @@ def load_fmu(kind: type[Live], model: Fmu) -> Live:
         complete = not isinstance(error, _native.MissingFunctionError)
         hint = "a library that it needs may be damaged: `ldd` on that file lists them" if complete else ""
         raise SimulatorError(f"its binary cannot be loaded: {error}", str(model.file), "", hint) from None
+
+
+class FmuState(NamedTuple):
+    """A state of an FMU, in its own memory."""
+
+    owner: CoSimulation
+    kept: _native.FmuState
+
+    def serialise(self) -> bytes:
+        """Return it as bytes, by the FMU's own functions."""
+        return self.owner.dump(self)
 
 
 class CoSimulation:
@@ -266,7 +278,7 @@ class CoSimulation:
         return slope
 
     def save(self) -> Any:
-        return self._require(self.driver.save())
+        return FmuState(self, self._require(self.driver.save()))
 
     def refuse_saving(self, why: str) -> None:
         """Make every save an error from now on."""
@@ -274,7 +286,14 @@ class CoSimulation:
 
     def restore(self, state: Any) -> None:
         """Roll back; the first time it is checked that the FMU goes on from there as before."""
-        self._require(self.driver.restore(state))
+        if isinstance(state, SerialisedState):
+            self._require(self.driver.load(as_bytes(state)))
+        else:
+            self._require(self.driver.restore(state.kept))
+
+    def dump(self, state: FmuState) -> bytes:
+        """Return a saved state for another process."""
+        return self._require(state.kept.dump())
 
     def close(self) -> None:
         """Terminate and free it, in whatever state it is."""

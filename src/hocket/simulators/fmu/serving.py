@@ -124,6 +124,18 @@ class Service:
             raise SimulatorError("the state was saved before the last start")
         self.live.restore(self.states[number])
 
+    def dump(self, number: int) -> bytes:
+        """Return a state for another process, as plain data."""
+        from hocket.model.plain_state import encode
+
+        return encode(self.states[number])
+
+    def load(self, state: bytes) -> None:
+        """Go on from a state that another process has dumped."""
+        from hocket.model.plain_state import decode
+
+        self.live.restore(decode(state))
+
     def jacobian(self, t: float, u: Any) -> bytes:
         """Return the number of states and, row by row, the matrix [A B; C D]."""
         import numpy as np

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from hocket.errors import SimulatorError
+from hocket.model.plain_state import SerialisedState, StateError
 from hocket.model.protocols import (
     Array,
     Capabilities,
@@ -76,6 +77,17 @@ class _Call:
     """Time, inputs and outputs, when the outputs were last asked for after it."""
 
 
+class _Place(NamedTuple):
+    """A state: the number of the call that led there."""
+
+    owner: _ReplaySimulator
+    call: int
+
+    def serialise(self) -> list[Any]:
+        """Return all calls that lead there: another process makes them again."""
+        return self.owner.told_calls(self.call)
+
+
 class _ReplaySimulator(LiveWrapper):
     """A simulator and the calls that brought it where it is; a state is the number of the last one.
 
@@ -111,11 +123,30 @@ class _ReplaySimulator(LiveWrapper):
         reached: float = self._record_call("step", t, h, _read_only_copy(u))
         return reached
 
-    def save(self) -> int:
-        return self.at
+    def save(self) -> _Place:
+        return _Place(self, self.at)
 
-    def restore(self, state: int) -> None:
+    def restore(self, state: _Place | SerialisedState) -> None:
         """Open it anew and do everything up to there again, unless it is there."""
+        self._go_to(self._learn_calls(state.content) if isinstance(state, SerialisedState) else state.call)
+
+    def told_calls(self, state: int) -> list[Any]:
+        """Return the calls that lead to a state, as plain data: name, arguments, answer, what was seen."""
+        return [
+            (each.name, each.arguments, each.answer if each.name == "step" else None, each.seen)
+            for each in (self.calls[number] for number in self._calls_to(state))
+        ]
+
+    def _learn_calls(self, told: Any) -> int:
+        """Take calls of another process for those that were made; return the number of the last one."""
+        self.calls, self.at = [], -1
+        for number, (name, arguments, answer, seen) in enumerate(told):
+            if name not in ("start", "ready", "output", "step"):
+                raise StateError(f"a call of `{name!r:.40}`")
+            self.calls.append(_Call(number - 1, name, tuple(arguments), answer, seen))
+        return len(self.calls) - 1
+
+    def _go_to(self, state: int) -> None:
         if state == self.at:
             return
         self.close()

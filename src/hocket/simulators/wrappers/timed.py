@@ -18,6 +18,7 @@ from hocket.errors import ScenarioError, SimulatorError
 from hocket.model.arguments import set_fields
 from hocket.model.composite import as_level
 from hocket.model.extrapolators import interpolate_samples, value_at
+from hocket.model.plain_state import is_record
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Capabilities, InitialisationSimulator, Model, Sample, Simulator
 from hocket.simulators.recipes import parse_seconds
@@ -87,6 +88,7 @@ def followed_degree(model: Model, degree: int) -> int:
     return min(degree, 8 if honoured is None else max(honoured, 1))
 
 
+@is_record
 class _RollbackPoint(NamedTuple):
     """Where a step began that may be rolled back."""
 
