@@ -228,7 +228,7 @@ def restore_tree(level: LiveLevel, state: SavedTree) -> None:
         level.pace = None
 
 
-def settlelevel_rows(level: LiveLevel, state: SavedTree | None, inside: bool) -> dict[int, Any]:
+def settle_level_rows(level: LiveLevel, state: SavedTree | None, inside: bool) -> dict[int, Any]:
     """Find out which rows of a level are final; return the states that its children may be rolled back to.
 
     Final are rows before the state that the level may be rolled back to; without one all of them, but for a
