@@ -149,6 +149,7 @@ def _with_option_hint(fault: Fault) -> Fault:
 
 VERBS = {
     "run": ("run", "Run a scenario, or FMUs, and keep what was computed; options win over the file."),
+    "resume": ("resume", "Go on with a run from its newest checkpoint: the same numbers as in one piece."),
     "check": ("check", "Judge a coupling before a run: well posed, stable, how large is the global error?"),
     "nest": (
         "nest",

@@ -60,6 +60,10 @@ Record = Annotated[list[str] | None, option("PATTERN", 'Ports to keep, as "axle.
 Ledger = Annotated[
     bool, flag("--ledger", "Record the power through power bonds, and their energy residuals.")
 ]
+CheckpointEvery = Annotated[
+    str | None,
+    option("TIME", 'Real time between checkpoints, as "10 min"; `hocket resume RUN` goes on from them.'),
+]
 Csv = Annotated[Path | None, option("FILE", "Then write what was recorded.")]
 Json = Annotated[Path | None, option("FILE", "Write everything as JSON; -: print it instead.", "--json")]
 AllRows = Annotated[bool, flag("--all", "Show all rows of the tables.")]

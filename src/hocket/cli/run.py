@@ -64,6 +64,7 @@ def run(
         EngineChoice, option("NAME", "native, or interpreter: slow, the same numbers.")
     ] = EngineChoice.native,
     threads: Annotated[int | None, option("N", "Threads, if not as many as pay off.", min=1)] = None,
+    checkpoint_every: options.CheckpointEvery = None,
     trust: Annotated[bool, flag("--trust", "Estimate the global error, by two more runs.")] = False,
     strict: Annotated[
         bool, flag("--strict", "Exit with 1 if values leave their ranges or grow without bound.")
@@ -85,6 +86,7 @@ def run(
         hocket run demo.toml --algorithm 'iterate(tolerance=1e-6)' --extrapolation linear
         hocket run ball.fmu --set e=0.8 --observe resting --plot
         hocket run a.fmu b.fmu --connect b.u=a.y --connect a.u=b.y
+        hocket run car.toml --checkpoint-every "10 min"
     """
     experiment = read_for_run("run", files, changes, fmus.observe or (), fmu_options(fmus), stop, ledger)
     check_outputs(plot=Path("plot.png") if plot == options.IN_FOLDER else plot, others=[csv])
@@ -109,6 +111,7 @@ def run(
             engine=engine.value,
             threads=threads,
             realtime=realtime,
+            checkpoint_every=checkpoint_every,
             progress=progress,
         )
     if done.status == "stopped":

@@ -95,6 +95,11 @@ def resume(
     )
 
 
+def experiment_of(source: Path | str) -> Experiment:
+    """Return what was run in a folder, as the folder says it."""
+    return _what_was_run(_find(as_path(source)), None)
+
+
 def _find(path: Path) -> _Source:
     if not path.exists():
         raise FileError(f"there is no `{path.name}`", str(path), "the folder of a run, or a checkpoint")

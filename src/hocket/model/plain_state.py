@@ -103,6 +103,9 @@ def _write(value: Any, put: Callable[[bytes], None], place: str, depth: int) -> 
         _write_array(b"a", value, put, place)
     elif isinstance(value, np.generic):
         _write_array(b"g", np.asarray(value), put, place)
+    elif kind is range:
+        put(b"R")
+        _write([value.start, value.stop, value.step], put, place, depth + 1)
     elif kind in _LISTS:
         put(_LISTS[kind] + _SIZE.pack(len(value)))
         items = sorted(value, key=repr) if kind in (set, frozenset) else value
@@ -219,6 +222,8 @@ class _Reader:
                 return complex(*_COMPLEX.unpack(self.take(16)))
             case b"q":
                 return Fraction(self.whole(depth), self.whole(depth))
+            case b"R":
+                return range(*self.read(depth + 1))
             case b"a":
                 return self.array(depth)
             case b"g":
