@@ -377,3 +377,50 @@ def test_fmus_are_saved_and_restored(oscillators, version: int, isolate: bool, e
     links = {"fmu.x": "x.y", "fmu.v": "v.y", "x.u": "fmu.force", "v.u": "fmu.force"}
     scenario = hk.Scenario({"fmu": model, "x": lag(), "v": lag(0.5)}, links)
     compare_with_run(hk.Composite(scenario, "1/10", "gauss-seidel"), engine, stop=3)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "how",
+    [
+        hk.Adaptive(tolerance=1e-4),
+        hk.Iterate(tolerance=1e-9, accelerate="quasi-newton"),
+        hk.Iterate(tolerance=1e-9, accelerate="newton"),
+    ],
+)
+def test_states_are_restored_in_any_order(how: Any, engine: str) -> None:
+    """Also a later one after that of the start, which had no step controller and no accelerator yet."""
+    with hk.open(two_lags(orchestrator=how), engine=engine) as live:
+        states, seen = [], []
+        for _ in range(6):
+            states.append(live.save())
+            live.step(2)
+            seen.append(bits(live[port] for port in live.ports))
+        for number in (0, 4, 1, 5, 0, 0, 3, 2):
+            live.restore(states[number])
+            live.step(2)
+            assert bits(live[port] for port in live.ports) == seen[number], number
+        live.restore(states[0])
+        live.restore(states[3])
+        live.step(2)
+        assert bits(live[port] for port in live.ports) == seen[3]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_state_from_where_it_has_ended_is_still_the_end(engine: str, tmp_path: Path) -> None:
+    model = hk.Fmu(build("stair", 2, folder=tmp_path))
+    with hk.open(hk.Composite(hk.Scenario({"stair": model}, {}), 1), engine=engine) as live:
+        begin = live.save()
+        while live.step():
+            pass
+        assert live.ended_by == "stair"
+        try:
+            end = live.save()
+        except hk.ScenarioError:  # it has ended inside a step: there is no state between two
+            return
+        live.restore(begin)
+        assert live.ended_by == ""
+        assert live.step() == 1
+        live.restore(end)
+        assert live.ended_by == "stair"
+        assert live.step() == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import sys
 import threading
@@ -16,6 +17,9 @@ import pytest
 
 import hocket as hk
 from fmus.build import build
+from hocket.analysis.linear_reading import list_places, scatter_state
+from hocket.engine.native.engine import NativeEngine
+from hocket.engine.portable_state import dump_state
 from hocket.execution import session
 from hocket.execution.run import experiment_to_run, run_experiment
 from hocket.files.checkpoint import checkpoints_of, read_checkpoint, write_checkpoint
@@ -79,6 +83,7 @@ def compare(
     if half.status in ("finished", "ended"):  # it has too few steps
         return
     resumed = hk.resume(folder, experiment_to_run(as_experiment(what), **more))
+    assert resumed.info["resumed"][0] > 0 or half.info.get("within_step")
     assert rows(resumed) == rows(whole)
     assert facts(resumed) == facts(whole)
     assert len(resumed.info["resumed"]) == 1
@@ -358,3 +363,30 @@ def test_a_run_that_was_killed_is_resumed_with_the_bits_of_one_run(tmp_path: Pat
         assert rows(run) == expected
         resumed += 1
     assert resumed >= 3
+
+
+def test_a_checkpoint_has_every_number_of_z_of_the_linear_reading(tmp_path: Path) -> None:
+    """z is all that lasts of a linear co-simulation; each of its numbers is marked and looked for."""
+    for extrapolation in (hk.Hold(), hk.Polynomial(2), hk.Hermite(1), hk.Nepce(0.5)):
+        inside = hk.Scenario({"p": lag(2.0), "q": lag(3.0)}, {"p.u": "q.y"})
+        inner = hk.Composite(inside, "1/20", "jacobi", extrapolation)
+        outer = hk.Scenario({"inner": inner, "m": lag()}, {"inner.q.u": "m.y", "m.u": "inner.p.y"})
+        composite = hk.Composite(outer, "1/10", "jacobi", extrapolation)
+        with hk.open(composite, engine="interpreter") as live:
+            live.step(4)
+            places = list_places(live._level)
+            kinds = {place.kind for place in places}
+            assert {"state", "sample", "input", "outside"} <= kinds
+            marks = [1e6 + number + 1.0 / 3.0 for number in range(len(places))]
+            scatter_state(live._level, np.array(marks), places)
+            live.checkpoint(tmp_path / "c")
+            with hk.open(composite, checkpoint=tmp_path / "c") as other:
+                found = [place.read() for place in list_places(other._level)]
+                names = [place.cell for place in list_places(other._level)]
+            assert names == [place.cell for place in places]
+            assert found == marks
+            # compiled code takes the tree over as it stands: what it writes has the same numbers
+            numbers = dump_state(NativeEngine(live._level, [], 1, condense=False))
+            marked = zip(places, marks, strict=True)
+            lost = [place.cell for place, mark in marked if struct.pack("<d", mark) not in numbers]
+        assert lost == []

@@ -99,6 +99,8 @@ class LiveState:
     """The ports that were overridden, and their values."""
     kept: Any
     owner: Live
+    ended_by: str = ""
+    """The simulator that had asked to end the simulation by then."""
 
     def __repr__(self) -> str:
         return f"<state at t = {float(self.time)!r} s>"
@@ -136,8 +138,8 @@ class Live:
         self._design = plan_tree(experiment.composite)
         self._clock: Clock = experiment_clock(experiment, self._design)
         if begins is not None:
-            check_values(begins, experiment)
             check_identity(begins, experiment, self._design)
+            check_values(begins, experiment)
             if begins.header["condensed"]:
                 what = (
                     "it is the checkpoint of a run in which levels have no program: their ports are not there"
@@ -440,7 +442,8 @@ class Live:
         ]
         if faults:
             raise SimulatorError(faults)
-        return LiveState(self.time, dict(self._overrides), self._stepper.save(), self)
+        kept = self._stepper.save()
+        return LiveState(self.time, dict(self._overrides), kept, self, self.ended_by)
 
     def checkpoint(self, path: Path | str) -> None:
         """Write the state of the whole co-simulation into a file; `open(what, checkpoint=path)` goes on.
@@ -473,7 +476,7 @@ class Live:
         self._overrides = dict(state.overrides)
         self._stepper.restore(state.kept)
         self._made = self._stepper.now // self._level.length
-        self._ended_by = self._stepper.ended_by
+        self._ended_by = self._stepper.engine.ended_by = state.ended_by
         self._failed = False
         self._quota = 0 if self._ended_by else min(self._last - self._made, LOOK)
 

@@ -164,7 +164,6 @@ def _newest_fit(found: _Source, experiment: Experiment, parameters: Mapping[str,
 
 def _job_from(checkpoint: Checkpoint, experiment: Experiment, parameters: Mapping[str, Any]) -> Job:
     header = checkpoint.header
-    check_values(checkpoint, experiment)
     _refuse_frozen(experiment, parameters)
     varied = vary_experiment(experiment, parameters)
     assert varied.stop is not None
@@ -174,6 +173,7 @@ def _job_from(checkpoint: Checkpoint, experiment: Experiment, parameters: Mappin
         raise ScenarioError(what, "stop", "a later time", "resume(..., stop=...)")
     job = prepare_job(varied, header["record"], header["ledger"], clock=checkpoint_clock(checkpoint))
     check_identity(checkpoint, varied, job.design)
+    check_values(checkpoint, experiment)
     return replace(job, resumes=checkpoint)
 
 

@@ -255,6 +255,8 @@ class Execution:
         """Step to the end, or until the user asks to stop, by Ctrl-C or by the event, or a simulator does."""
         assert self.engine is not None
         left = self.job.steps - self.engine.now // self.job.clock.ticks(self.job.design.composite.step)
+        if not self.job.appends:
+            self._keep_checkpoint(True)
         asked = interruptible() if interrupted is None else nullcontext(interrupted)
         try:
             with self._time_phase("steps"), asked as stopping:
@@ -294,6 +296,8 @@ class Execution:
     def _keep_checkpoint(self, over: bool) -> None:
         """Write a checkpoint where one is due, or the run ends between two steps: it may go on from there."""
         if self.checkpoints is None or self.engine is None or not (over or self.checkpoints.is_due):
+            return
+        if self.engine.ended_by:  # it would go on beyond its end
             return
         self._drain()
         self.recorder.sync()
