@@ -146,6 +146,8 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
     table = folder / "table.csv"
     table.write_text("time,y\n0,1\n1,2\n")
     finished = hk.run(_coupled(), "50 ms", folder=folder / "finished")
+    hk.run(_coupled(), "50 ms", folder=folder / "saved", checkpoint_every="1 h")
+    stepped = hk.open(_coupled())
     scenario_file = folder / "pair.toml"
     hk.write(hk.Experiment(_coupled(), stop="50 ms"), scenario_file)
     orchestrated = lambda made: _run_briefly(_coupled(orchestrator=made))  # noqa: E731
@@ -461,9 +463,48 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "engine": "native",
                 "threads": 1,
                 "realtime": None,
+                "checkpoint_every": "1 h",
                 "progress": None,
             },
         ),
+        "resume": GoodCall(
+            hk.resume,
+            {
+                "source": folder / "saved",
+                "what": hk.Experiment(_coupled(), stop="50 ms"),
+                "stop": "100 ms",
+                "parameters": {"a.A[1,1]": -2.0},
+                "folder": folder / "resumed",
+                "overwrite": True,
+                "checkpoint_every": "1 h",
+                "threads": 1,
+                "progress": None,
+            },
+        ),
+        "open": GoodCall(
+            hk.open,
+            {
+                "what": _coupled(),
+                "connections": (),
+                "start": 0,
+                "stop": "100 ms",
+                "step": "10 ms",
+                "parameters": {},
+                "engine": "native",
+                "threads": 1,
+                "checkpoint": None,
+            },
+            lambda made: (made.step(), made.close()),
+        ),
+        "Live.checkpoint": GoodCall(stepped.checkpoint, {"path": folder / "by_hand"}),
+        "Live.step": GoodCall(stepped.step, {"n": 1}),
+        "Live.run": GoodCall(lambda until: hk.open(_coupled()).run(until), {"until": "20 ms"}),
+        "Live.set": GoodCall(stepped.set, {"path": "a.u", "value": 1.0}),
+        "Live.release": GoodCall(
+            lambda path: (stepped.set("a.u", 1.0), stepped.release(path)), {"path": "a.u"}
+        ),
+        "Live[]": GoodCall(lambda path: stepped[path], {"path": "a.y"}),
+        "Live.restore": GoodCall(stepped.restore, {"state": stepped.save()}),
         "sweep": GoodCall(
             hk.sweep,
             {
