@@ -1,4 +1,4 @@
-"""Checkpoints of a run under way: what identifies it, when one is due, and how a run goes on from one.
+"""Checkpoints of a run under way: when one is due, how it is written, how a run goes on from one.
 
 In:  an engine between two macro steps
 Out: files that `hocket.resume` and `hocket.open` go on from, in another process, with the same bits
@@ -6,16 +6,11 @@ Out: files that `hocket.resume` and `hocket.open` go on from, in another process
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from hocket.engine.native.engine import NativeEngine
 from hocket.engine.portable_state import (
     Engine,
     drop_rows,
@@ -25,138 +20,13 @@ from hocket.engine.portable_state import (
     load_state,
 )
 from hocket.engine.selection import RecordedTable
-from hocket.errors import Fault, FileError, HocketError, ScenarioError, SimulatorError
+from hocket.errors import FileError
+from hocket.execution.checkpoint_identity import Identity
 from hocket.files.checkpoint import CHECKPOINT, Checkpoint, write_checkpoint
-from hocket.files.toml import dumps
-from hocket.model.clock import Clock
-from hocket.model.experiment import Experiment
 from hocket.model.plain_state import StateError, decode, encode
-from hocket.planning.parameters import is_fmu
-from hocket.planning.tree import PlanTree
 
 SHARE = 50.0
 """A checkpoint is not begun before so many times as long have passed as the last one took: at most 2 %."""
-
-
-def own_version() -> str:
-    """Return the version of hocket."""
-    try:
-        return version("hocket")
-    except PackageNotFoundError:
-        return "not installed"
-
-
-def plan_hash(design: PlanTree) -> str:
-    """Return what tells the structure of a co-simulation from others: its plans, simulators, ports and wires.
-
-    Values of parameters are not among it.
-    """
-    digest = hashlib.sha256()
-    for line in _structure(design):
-        digest.update(line.encode("utf-8", "surrogatepass") + b"\0")
-    return digest.hexdigest()
-
-
-def _structure(design: PlanTree) -> Iterator[str]:
-    for level in design.levels():
-        wiring = level.wiring
-        yield f"level {level.path}: {level.composite.step}"
-        yield str(level.plan)
-        for name, model, drives in zip(wiring.names, wiring.models, wiring.drives, strict=True):
-            token = model.description.token if is_fmu(model) else ""
-            yield f"{name}: {type(model).__qualname__} {token}"
-            for port in (*model.inputs, *model.outputs):
-                yield f"{port.name} {port.type} {port.event}"
-            yield repr([d and (d.child, d.port, d.gain, d.offset, repr(d.extrapolation)) for d in drives])
-
-
-def scenario_hash(experiment: Experiment) -> str:
-    """Return what tells a scenario and its values from others; empty: it cannot be written as text."""
-    try:
-        text = dumps(Experiment(experiment.composite, start=experiment.start))
-    except HocketError:
-        return ""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def refuse_unportable(design: PlanTree) -> None:
-    """Refuse simulators whose state cannot be written down, by name, as far as they say so themselves."""
-    leaves = design.leaves.wiring
-    hint = "`Replay(model)`, replay = true in a file: all its steps are made again"
-    faults = []
-    for name, model in zip(leaves.names, leaves.models, strict=True):
-        if not model.capabilities.rollback:
-            faults.append(Fault(f"`{name}` cannot save its state", "checkpoint", "rollback", hint))
-        elif is_fmu(model) and not model.interface_used.can_serialise:
-            what = f"`{name}` cannot write down its state: the FMU does not declare that it can be serialised"
-            faults.append(Fault(what, "checkpoint", "canSerializeFMUState", hint))
-    if faults:
-        raise SimulatorError(faults)
-
-
-@dataclass(frozen=True)
-class Identity:
-    """What a checkpoint says of the co-simulation that it is of."""
-
-    experiment: Experiment
-    design: PlanTree
-    clock: Clock
-
-    def header(self, engine: Engine, **more: Any) -> dict[str, Any]:
-        """Return the header of a checkpoint of now."""
-        clock = self.clock
-        time = self.experiment.start + engine.now * clock.tick
-        numbers = (clock.tick, clock.start, Fraction(clock.quantum), Fraction(clock.coarse))
-        return {
-            "hocket": own_version(),
-            "engine": engine.name,
-            "condensed": isinstance(engine, NativeEngine) and bool(engine.condensed),
-            "time": list(time.as_integer_ratio()),
-            "tick": engine.now,
-            "clock": [list(each.as_integer_ratio()) for each in numbers],
-            "plan": plan_hash(self.design),
-            "scenario": scenario_hash(self.experiment),
-            "overrides": {},
-            "record": None,
-            "ledger": False,
-            "stored": {},
-            "position": None,
-            **more,
-        }
-
-
-def checkpoint_clock(checkpoint: Checkpoint) -> Clock:
-    """Return the clock whose ticks a checkpoint counts."""
-    tick, start, quantum, coarse = (Fraction(*each) for each in checkpoint.header["clock"])
-    return Clock(tick, start, int(quantum), int(coarse))
-
-
-def check_identity(checkpoint: Checkpoint, experiment: Experiment, design: PlanTree) -> None:
-    """Refuse a checkpoint of another version, or of a co-simulation of another structure or start."""
-    header, where = checkpoint.header, str(checkpoint.path)
-    if header["hocket"] != own_version():
-        what = f"the checkpoint was written by hocket {header['hocket']}, and this is {own_version()}"
-        raise FileError(what, where, "the same version", "go on with that version, or run it anew")
-    if header["plan"] != plan_hash(design):
-        what = (
-            "the checkpoint is of another co-simulation: other simulators, ports, connections, steps or plan"
-        )
-        raise FileError(what, where, "the scenario that was run", "hand over what was run, or run it anew")
-    if checkpoint_clock(checkpoint).start != experiment.start:
-        what = "the checkpoint is of a run with another start time"
-        raise FileError(what, where, "the start time of that run")
-
-
-def check_values(checkpoint: Checkpoint, experiment: Experiment) -> None:
-    """Refuse a scenario with other values than those that were run."""
-    before, now = checkpoint.header["scenario"], scenario_hash(experiment)
-    if before and now and before != now:
-        raise FileError(
-            "the scenario has other values than when the checkpoint was written",
-            str(checkpoint.path),
-            "the scenario as it was run",
-            "parameters={...} (--set) changes what may be changed",
-        )
 
 
 def go_on(engine: Engine, checkpoint: Checkpoint) -> None:
@@ -221,11 +91,3 @@ class Checkpoints:
     def wait(self, took: float) -> None:
         """Have the next one wait for its interval, and for so long that it costs no more than a fiftieth."""
         self._due = perf_counter() + max(self.every, SHARE * took)
-
-
-def refuse_overrides(checkpoint: Checkpoint) -> None:
-    """Refuse a checkpoint of what was stepped by hand with ports that were overridden."""
-    if overridden := checkpoint.header["overrides"]:
-        what = f"ports were overridden when it was written: {', '.join(f'`{each}`' for each in overridden)}"
-        hint = "hocket.open(..., checkpoint=path) goes on by hand"
-        raise ScenarioError(what, "resume", "a checkpoint without overrides", hint)

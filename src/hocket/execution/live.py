@@ -32,14 +32,14 @@ from hocket.errors import (
     merge_notes,
     suggest_nearest,
 )
-from hocket.execution.checkpoints import (
+from hocket.execution.checkpoint_identity import (
     Identity,
     check_identity,
     check_values,
     checkpoint_clock,
-    go_on,
     refuse_unportable,
 )
+from hocket.execution.checkpoints import go_on
 from hocket.execution.run import check_choices, experiment_clock, refuse_undriven, whole_steps
 from hocket.execution.session import EngineName, pause_collector, take_turns
 from hocket.files.checkpoint import Checkpoint, read_checkpoint, write_checkpoint

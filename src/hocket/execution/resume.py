@@ -13,7 +13,7 @@ from typing import Any
 
 from hocket.engine.recording import check_position
 from hocket.errors import FileError, HocketError, ScenarioError
-from hocket.execution.checkpoints import (
+from hocket.execution.checkpoint_identity import (
     check_identity,
     check_values,
     checkpoint_clock,
@@ -126,17 +126,11 @@ def _what_was_run(found: _Source, what: ExperimentLike | None) -> Experiment:
         raise ScenarioError(
             "a checkpoint does not say what was run", "resume", "what was run", hint + f" ({at})"
         )
-    text = found.run.scenario_text
-    if text.startswith("# not written"):
-        raise ScenarioError("the folder does not say what was run", "resume", "what was run", hint)
     try:
-        read = loads(text, folder=found.run.path)
+        read = loads(found.run.scenario_text, folder=found.run.path)
     except HocketError as error:
-        for fault in error.faults:
-            raise ScenarioError(
-                f"the folder does not say all that was run: {fault.what}", "resume", "", hint
-            ) from error
-        raise
+        what_is_wrong = f"the folder does not say all that was run: {error.faults[0].what}"
+        raise ScenarioError(what_is_wrong, "resume", "what was run", hint) from error
     return replace(read, name=read.name or found.run.name)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from hocket.engine.selection import choose_tables
 from hocket.errors import Fault, ScenarioError
-from hocket.execution.checkpoints import refuse_unportable
+from hocket.execution.checkpoint_identity import refuse_unportable
 from hocket.execution.session import EngineName, Execution, Job, Progress, pause_collector
 from hocket.files.experiments import ExperimentLike, as_experiment, vary_experiment
 from hocket.files.run_folder import Run, RunFolder

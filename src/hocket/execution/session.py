@@ -33,7 +33,8 @@ from hocket.engine.reference.step_control import StepCounts
 from hocket.engine.selection import ConstraintDrift, RecordedTable, TableChoice, bind_tables, keep_start_rows
 from hocket.engine.value_watch import ValueWatch
 from hocket.errors import ConvergenceError, EndRequestError, HocketError, merge_notes
-from hocket.execution.checkpoints import Checkpoints, Identity, go_on, go_on_with_rows
+from hocket.execution.checkpoint_identity import Identity
+from hocket.execution.checkpoints import Checkpoints, go_on, go_on_with_rows
 from hocket.files.checkpoint import Checkpoint
 from hocket.files.run_facts import FACTS, Status
 from hocket.files.run_folder import Run, RunFolder

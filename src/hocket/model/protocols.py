@@ -17,7 +17,6 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar
 
-from hocket.model.plain_state import is_record
 from hocket.model.ports import Port
 from hocket.model.simulator_protocols import (
     Array,
@@ -422,7 +421,6 @@ def class_declarations(cls: type) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-@is_record
 @dataclass(frozen=True, slots=True)
 class Sample:
     """A value with its time, in seconds from the start of the step that is fed; perhaps with its slope."""

@@ -88,6 +88,9 @@ def followed_degree(model: Model, degree: int) -> int:
     return min(degree, 8 if honoured is None else max(honoured, 1))
 
 
+is_record(Sample)
+
+
 @is_record
 class _RollbackPoint(NamedTuple):
     """Where a step began that may be rolled back."""
