@@ -82,7 +82,7 @@ def compare(
     half = run_half(what, folder, part, monkeypatch, engine, **more)
     if half.status in ("finished", "ended"):  # it has too few steps
         return
-    resumed = hk.resume(folder, experiment_to_run(as_experiment(what), **more))
+    resumed = hk.resume(folder, what)
     assert resumed.info["resumed"][0] > 0 or half.info.get("within_step")
     assert rows(resumed) == rows(whole)
     assert facts(resumed) == facts(whole)

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -88,9 +89,14 @@ class Identity:
     design: PlanTree
     clock: Clock
 
+    @cached_property
+    def hashes(self) -> tuple[str, str]:
+        """The hashes of the plan and of the scenario: they take longer than the state."""
+        return plan_hash(self.design), scenario_hash(self.experiment)
+
     def header(self, engine: Engine, **more: Any) -> dict[str, Any]:
         """Return the header of a checkpoint of now."""
-        clock = self.clock
+        clock, stop, every = self.clock, self.experiment.stop, self.experiment.every
         time = self.experiment.start + engine.now * clock.tick
         numbers = (clock.tick, clock.start, Fraction(clock.quantum), Fraction(clock.coarse))
         return {
@@ -98,10 +104,12 @@ class Identity:
             "engine": engine.name,
             "condensed": isinstance(engine, NativeEngine) and bool(engine.condensed),
             "time": list(time.as_integer_ratio()),
+            "stop": None if stop is None else list(stop.as_integer_ratio()),
+            "every": list(every.as_integer_ratio()) if isinstance(every, Fraction) else every,
             "tick": engine.now,
             "clock": [list(each.as_integer_ratio()) for each in numbers],
-            "plan": plan_hash(self.design),
-            "scenario": scenario_hash(self.experiment),
+            "plan": self.hashes[0],
+            "scenario": self.hashes[1],
             "overrides": {},
             "record": None,
             "ledger": False,

@@ -84,9 +84,9 @@ def open(
     if experiment.stop is not None and experiment.stop < experiment.start:
         ends, begins = format_duration(experiment.stop), format_duration(experiment.start)
         raise ScenarioError(f"it stops at {ends}, before it starts at {begins}", "stop")
-    begins = None if checkpoint is None else read_checkpoint(as_path(checkpoint))
+    came_from = None if checkpoint is None else read_checkpoint(as_path(checkpoint))
     with pause_collector():
-        return Live(experiment, engine, threads, begins)
+        return Live(experiment, engine, threads, came_from)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +176,7 @@ class Live:
         slow = [f"it is stepped by the interpreter: {why}"] if why and engine == "native" else []
         self.notes = tuple(merge_notes([*experiment.notes, *self._design.plan.all_notes(), *notes, *slow]))
         """What is to be known of it, as of a run."""
+        self._identity = Identity(experiment, self._design, self._clock)
         self._advance = self._stepper.advance
         self._quota = min(self._last - self._made, LOOK)
 
@@ -456,9 +457,7 @@ class Live:
             raise ScenarioError(what, "checkpoint", "", "restore() a state, or open it anew")
         refuse_unportable(self._design)
         engine = self._stepper.engine
-        header = Identity(self.experiment, self._design, self._clock).header(
-            engine, overrides=dict(self._overrides)
-        )
+        header = self._identity.header(engine, overrides=dict(self._overrides))
         write_checkpoint(as_path(path), header, dump_state(engine), encode([]))
 
     def restore(self, state: LiveState) -> None:

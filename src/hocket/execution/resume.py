@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from hocket.files.checkpoint import PREVIOUS, Checkpoint, checkpoints_of, read_c
 from hocket.files.experiments import ExperimentLike, as_experiment, vary_experiment
 from hocket.files.run_folder import Run, RunFolder
 from hocket.files.toml import loads
-from hocket.model.arguments import as_path, expect_call, expect_flags, expect_folder
+from hocket.model.arguments import as_path, expect, expect_call, expect_flags, expect_folder
 from hocket.model.clock import Duration
 from hocket.model.experiment import Experiment
 from hocket.planning.parameters import leaves, split_parameter_path
@@ -59,29 +60,31 @@ def resume(
 
     `source` is the folder of a run that was made with `checkpoint_every`, or a checkpoint file. `what` is
     needed where the folder does not say what was run (functions and classes of Python have no text), and for
-    a file elsewhere. Rows after the checkpoint are cut off and made again in the same folder. With a `stop`
-    time later than before it goes on beyond; with `parameters` (entries of matrices of a StateSpace, those of
-    an Ode) or a `folder` of its own a new run begins at the time of the checkpoint. `checkpoint_every` is
-    that of `run`; a run in its own folder keeps the one it had.
+    a file elsewhere. Start, stop and times of rows are those of the checkpoint. Rows after the checkpoint are
+    cut off and made again in the same folder. With a `stop` time later than before it goes on beyond; with
+    `parameters` (entries of matrices of a StateSpace, those of an Ode) or a `folder` of its own a new run
+    begins at the time of the checkpoint. `checkpoint_every` is that of `run`; a run in its own folder keeps
+    the one it had.
     """
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: the time reached, the stop")
     expect_flags(overwrite=overwrite)
     check_choices("native", threads)
+    given = {} if parameters is None else parameters
+    fits = isinstance(given, Mapping) and all(isinstance(path, str) for path in given)
+    expect(fits, "parameters", parameters, 'values by path: {"spring.k": 20}')
     found = _find(as_path(source))
-    appends = found.run is not None and folder is None and not parameters
+    appends = found.run is not None and folder is None and not given
     experiment = _what_was_run(found, what)
     if stop is not None:
         experiment = replace(experiment, stop=parse_seconds(stop, "stop"))
-    if experiment.stop is None:
-        raise ScenarioError("nothing says when the run stops", "stop", "a stop time", "resume(..., stop=10)")
     every = check_every(checkpoint_every)
-    job = _newest_fit(found, experiment, parameters or {}, appends)
+    job = _newest_fit(found, experiment, given, appends)
     if appends and every is None and found.run is not None:
         every = found.run.info.get("checkpoint_every")
-    facts = {} if every is None else {"checkpoint_every": every}
-    if parameters:
-        facts["parameters"] = {path: _plain(value) for path, value in parameters.items()}
+    facts: dict[str, Any] = {} if every is None else {"checkpoint_every": every}
+    if given:
+        facts["parameters"] = {path: _plain(value) for path, value in given.items()}
     job = replace(job, appends=appends, checkpoint_every=every, facts=facts)
     assert job.resumes is not None
     if appends:
@@ -158,6 +161,16 @@ def _newest_fit(found: _Source, experiment: Experiment, parameters: Mapping[str,
 
 def _job_from(checkpoint: Checkpoint, experiment: Experiment, parameters: Mapping[str, Any]) -> Job:
     header = checkpoint.header
+    told = header["every"]
+    experiment = replace(
+        experiment,
+        start=checkpoint_clock(checkpoint).start,
+        every=Fraction(*told) if isinstance(told, list) else told,
+    )
+    if experiment.stop is None and header["stop"] is not None:
+        experiment = replace(experiment, stop=Fraction(*header["stop"]))
+    if experiment.stop is None:
+        raise ScenarioError("nothing says when the run stops", "stop", "a stop time", "resume(..., stop=10)")
     _refuse_frozen(experiment, parameters)
     varied = vary_experiment(experiment, parameters)
     assert varied.stop is not None

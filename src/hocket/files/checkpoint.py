@@ -28,7 +28,7 @@ from typing import Any
 from hocket.errors import FileError
 from hocket.files.atomic_files import replace_file
 
-CHECKPOINT, PREVIOUS = "checkpoint", "checkpoint.previous"
+CHECKPOINT, PREVIOUS, NEXT = "checkpoint", "checkpoint.previous", "checkpoint.next"
 """Their names in the folder of a run."""
 FORMAT = 1
 _MARK = b"hocket checkpoint %d\n"
@@ -63,14 +63,16 @@ def write_checkpoint(
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)
-    previous = path.with_name(path.name + PREVIOUS.removeprefix(CHECKPOINT))
-    with replace_file(path.with_name(path.name + ".next"), FileError, sync) as file:
+    previous, following = (
+        path.with_name(path.name + name.removeprefix(CHECKPOINT)) for name in (PREVIOUS, NEXT)
+    )
+    with replace_file(following, FileError, sync) as file:
         for part in (*parts, digest.digest()):
             file.write(part)
     # between the two there is none of its name, but the previous one is: readers look for both
     with suppress(FileNotFoundError):
         os.replace(path, previous)
-    os.replace(path.with_name(path.name + ".next"), path)
+    os.replace(following, path)
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -149,6 +151,8 @@ _SHAPE: dict[str, Callable[[Any], bool]] = {
     "engine": lambda value: value in ("native", "interpreter"),
     "condensed": lambda value: isinstance(value, bool),
     "time": _is_fraction,
+    "stop": lambda value: value is None or _is_fraction(value),
+    "every": lambda value: value is None or value == "micro" or (_is_fraction(value) and value[0] > 0),
     "tick": _is_whole,
     "clock": lambda value: isinstance(value, list) and len(value) == 4 and all(map(_is_fraction, value)),
     "plan": _is_text,

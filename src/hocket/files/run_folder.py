@@ -42,7 +42,7 @@ from hocket.engine.recording import (
 )
 from hocket.errors import FileError, ScenarioError, count, suggest_nearest
 from hocket.files.atomic_files import read_text, replace_file, write_text
-from hocket.files.checkpoint import CHECKPOINT, PREVIOUS
+from hocket.files.checkpoint import CHECKPOINT, NEXT, PREVIOUS
 from hocket.files.plotting import Series, draw_series, import_extra
 from hocket.files.run_facts import (
     FACTS,
@@ -418,7 +418,8 @@ class RunFolder:
     def reopen(path: Path, resumed: float) -> RunFolder:
         """Go on with a run that is there, from a time in seconds; its rows and what it was asked for stay."""
         before = Run(path).info
-        kept = {key: before[key] for key in ("begun", "parameters") if key in before}
+        said = ("begun", "parameters", "engine", "start", "stop", "tables", "notes", "files")
+        kept = {key: before[key] for key in said if key in before}
         for name in (REPORT, TRUST, BANDS):
             (path / name).unlink(missing_ok=True)
         kept["resumed"] = [*before.get("resumed", ()), resumed]
@@ -555,7 +556,7 @@ def _clear_folder(folder: Path, overwrite: bool) -> None:
     if samples.is_dir() and not any(samples.iterdir()):
         samples.rmdir()
     # run.json goes last: should this be interrupted, the folder is still known as a run.
-    for name in (REPORT, TRUST, BANDS, CHECKPOINT, PREVIOUS, SCENARIO, PLAN, FACTS):
+    for name in (REPORT, TRUST, BANDS, CHECKPOINT, PREVIOUS, NEXT, SCENARIO, PLAN, FACTS):
         (folder / name).unlink(missing_ok=True)
 
 
