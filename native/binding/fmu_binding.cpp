@@ -281,9 +281,7 @@ void bind_fmus(nb::module_& module) {
         .def("restore", [](Fmu& self, Saved& saved) { return self.restore(saved); })
         // a state that another process has dumped
         .def("load",
-             [](Fmu& self, const nb::bytes& state) {
-                 return self.load({state.c_str(), state.size()});
-             })
+             [](Fmu& self, const nb::bytes& state) { return self.load({state.c_str(), state.size()}); })
         .def("refuse_saving", &Fmu::refuse_saving)
         // None: nothing speaks against its state
         .def("doubts_saving",

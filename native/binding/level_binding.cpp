@@ -256,10 +256,9 @@ void bind_rows(nb::module_& module) {
         // How far it is: the values that were taken, the newest row, its instant, and those that wait.
         .def("dump",
              [](const RowBuffer& self) {
-                 return nb::make_tuple(
-                     self.taken, self.newest, self.newest_n,
-                     nb::bytes(reinterpret_cast<const char*>(self.data.data()),
-                               self.data.size() * sizeof(double)));
+                 return nb::make_tuple(self.taken, self.newest, self.newest_n,
+                                       nb::bytes(reinterpret_cast<const char*>(self.data.data()),
+                                                 self.data.size() * sizeof(double)));
              })
         .def(
             "load",

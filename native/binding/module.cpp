@@ -157,7 +157,8 @@ class Engine {
         watch_->go_on_again();
         return true;
     }
-    // The same for a file: numbers as bytes, and the states of simulators in Python; None: `failure` says why.
+    // The same for a file: numbers as bytes, and the states of simulators in Python; None: `failure` says
+    // why.
     nb::object dump() {
         Snapshot found;
         found.whole = found.portable = true;

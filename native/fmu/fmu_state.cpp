@@ -126,14 +126,12 @@ bool Fmu::load(const std::string& from) {
     const auto is_one_per_port = [](const auto& list, int ports) {
         return list.empty() || list.size() == static_cast<std::size_t>(ports);
     };
-    const bool fits = in.finished() && version == layout && saved.known.size() == known_.size() &&
-                      saved.clocks.size() == clocks_.state.size() && is_one_per_port(saved.closed_in, setup.inputs) &&
-                      is_one_per_port(saved.closed_out, setup.outputs) &&
-                      is_one_per_port(saved.last, setup.outputs) &&
-                      saved.texts_in.size() == texts_in_.size() &&
-                      saved.texts_out.size() == texts_out_.size() &&
-                      saved.solution.size() == solution.size() &&
-                      is_one_per_port(y, setup.outputs);
+    const bool fits =
+        in.finished() && version == layout && saved.known.size() == known_.size() &&
+        saved.clocks.size() == clocks_.state.size() && is_one_per_port(saved.closed_in, setup.inputs) &&
+        is_one_per_port(saved.closed_out, setup.outputs) && is_one_per_port(saved.last, setup.outputs) &&
+        saved.texts_in.size() == texts_in_.size() && saved.texts_out.size() == texts_out_.size() &&
+        saved.solution.size() == solution.size() && is_one_per_port(y, setup.outputs);
     if (!fits) return wrong("the state that was written down is not one of this FMU");
     if (!call(deserialise_, own.data(), own.size(), &saved.state)) return false;
     if (!saved.state) return wrong("it read a state that was written down, and handed out none");
