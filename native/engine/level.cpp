@@ -251,6 +251,8 @@ inline bool Level::execute(StepReadOperation& operation) {
         messages->step(operation.children);
         messages->read(operation.children);
     }
+    if (operation.end - operation.begin == 1)  // as in Gauss-Seidel, where inputs are fed in between
+        return stepping_.step_read(state.slots[operation.begin], operation.ticks);
     if (parallel_.applies(operation.workload))
         return parallel_.run(
             operation.workload, static_cast<int>(operation.children.size()),

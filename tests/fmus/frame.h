@@ -192,7 +192,7 @@ static inline int get_float64(Model *m, References references, size_t n, double 
                 return complain(m, __func__, "there is no variable", references[k]);
         }
         values[k] = m->float64[references[k]];
-#ifdef OUTPUTS_FROM_STEPS
+#if defined OUTPUTS_FROM_STEPS || defined OUTPUTS_AFTER_INITIALISATION
         if (!m->host.stepped && references[k] >= TABLE.stored)
             values[k] = 0;
 #endif

@@ -124,6 +124,9 @@ EXPORT int fmi2ExitInitializationMode(Model *m) {
     ENTER(INITIALIZING);
     m->host.phase = STEPPING;
     m->touched = false;
+#ifdef OUTPUTS_AFTER_INITIALISATION
+    m->host.stepped = true;
+#endif
     return settled(m);
 }
 

@@ -74,6 +74,9 @@ EXPORT int fmi3EnterInitializationMode(Model *m, bool has_tolerance, double tole
 
 EXPORT int fmi3ExitInitializationMode(Model *m) {
     CALL(m);
+#ifdef OUTPUTS_AFTER_INITIALISATION
+    m->host.stepped = true;
+#endif
     return settled(m);
 }
 

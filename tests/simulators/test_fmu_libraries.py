@@ -126,9 +126,13 @@ def test_git_lfs_pointers(tmp_path):
     with pytest.raises(FileError, match="the file is a Git-LFS pointer, not the archive itself"):
         hk.Fmu(file)
     inside = build("lag", 2, folder=tmp_path, binary=POINTER)
-    assert "runs here no: the file is a Git-LFS pointer" in " ".join(good("show", inside).split())
-    with pytest.raises(SimulatorError, match="Git-LFS pointer"):
+    shown = " ".join(good("show", inside).split())
+    assert "runs here no: the file is a Git-LFS pointer" in shown
+    assert "lacks the functions" not in shown  # nobody knows which the library itself has
+    assert "git lfs pull" in shown
+    with pytest.raises(SimulatorError, match="Git-LFS pointer") as caught:
         hk.Fmu(inside).open()
+    assert caught.value.faults[0].hint.startswith("`git lfs pull`")
 
 
 def test_windows_binaries_only(tmp_path):

@@ -330,6 +330,24 @@ def heated(path, isolate, engine, step="100 ms", stop=1, **values):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize("version", [2, 3])
+def test_outputs_that_begin_when_initialisation_is_left_are_in_the_first_row(
+    tmp_path, version, isolate, engine
+):
+    """v' = mu (1 - x^2) v - x = -2 for x = 2 and v = 0, in an FMU without inputs and in what it drives."""
+    path = build("vanderpol", version, folder=tmp_path, defines=["OUTPUTS_AFTER_INITIALISATION"])
+    models = {
+        "source": Fmu(path, isolate=isolate, observe=["der_v"]),
+        "driven": Fmu(build("gain", version, folder=tmp_path), k=3, isolate=isolate),
+    }
+    level = hk.Composite(hk.Scenario(models, {"driven.u": "source.der_v"}), "10 ms")
+    run = hk.run(level, stop="20 ms", engine=engine)
+    assert [run[name].values[0] for name in ("source.der_v", "driven.y")] == [-2.0, -6.0]
+    assert run.info["notes"] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("isolate", [False, True])
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_outputs_that_begin_with_the_first_step_are_noted(tmp_path, version, isolate, engine):
     """y = 2 u = 298, but 0 in the first row."""

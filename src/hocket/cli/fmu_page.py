@@ -35,7 +35,13 @@ from hocket.simulators.fmu.binaries import (
 )
 from hocket.simulators.fmu.building import build_binary
 from hocket.simulators.fmu.description import read_description
-from hocket.simulators.fmu.libraries import describe_unfit_binary, install_hint, missing_libraries
+from hocket.simulators.fmu.libraries import (
+    LFS_HINT,
+    describe_unfit_binary,
+    install_hint,
+    is_lfs_pointer,
+    missing_libraries,
+)
 from hocket.simulators.fmu.probe import probe as probed
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.fmu.variables import Description, FmuInterface, FmuVariable, array_of
@@ -157,6 +163,8 @@ def _platform_facts(
 
 def _loading_refusal(binary: Path) -> str:
     unfit, missing = describe_unfit_binary(binary), missing_libraries(binary)
+    if unfit and is_lfs_pointer(binary):
+        return f"{unfit}: {LFS_HINT}"
     if unfit or not missing:
         return unfit
     hint = install_hint(missing)

@@ -344,8 +344,9 @@ class _ConsistentStart:
             for leaf, each in ((leaf, self.simulators[leaf]) for leaf in self.by_name)
             if provides(each, InitialisationSimulator)
         ]
+        left: set[int] = set()
         for _ in range(SETTLING):
-            unsettled = self._update_states()
+            unsettled, left = self._update_states(left), set()
             if unsettled:
                 self._evaluate()
                 continue
@@ -354,6 +355,7 @@ class _ConsistentStart:
             for leaf, simulator in waiting:  # all agree: initialisation is left together
                 with blame(self.wiring.names[leaf], "start", self.t):
                     simulator.ready()
+            left = {leaf for leaf, _ in waiting}
             waiting = []
         changing = ", ".join(f"`{name}`" for name in unsettled[:4])
         raise ConvergenceError(
@@ -430,15 +432,16 @@ class _ConsistentStart:
         if self.post is not None:
             self.post.solve(turn.children, turn.loop)
 
-    def _update_states(self) -> list[str]:
+    def _update_states(self, left: set[int]) -> list[str]:
         """Give the final inputs to those whose initial state may depend on them; name what that changes.
 
+        Those that have `left` initialisation just now are read too: some FMUs compute outputs only then.
         Only what drives others counts: what is merely observed must not change how often all are evaluated.
         """
         names = []
         for leaf in self.by_name:
             settles = self.wiring.models[leaf].inputs and settles_at_start(self.simulators[leaf])
-            if leaf in self.known and not settles:
+            if leaf in self.known and leaf not in left and not settles:
                 continue
             before, driving = self.y[leaf], self.graph.driving_outputs[leaf]
             self._read(leaf)

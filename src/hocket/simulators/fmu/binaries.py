@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from hocket.errors import FileError
+from hocket.simulators.fmu.libraries import is_lfs_pointer
 from hocket.simulators.fmu.variables import SIZED, Description, FmuInterface
 
 _SYSTEMS = {"Linux": ("linux", ".so"), "Windows": ("windows", ".dll"), "Darwin": ("darwin", ".dylib")}
@@ -88,7 +89,12 @@ def exported_names(binary: Path, names: Iterable[str]) -> set[str]:
 def exported_functions(
     binary: Path, description: Description, interface: FmuInterface, names: Iterable[str]
 ) -> set[str]:
-    """Return those of the functions of FMI that a binary exports; in FMI 1 it has the model before each."""
+    """Return those of the functions of FMI that a binary exports; in FMI 1 it has the model before each.
+
+    A Git-LFS pointer in its place says nothing of that: the description is believed.
+    """
+    if is_lfs_pointer(binary):
+        return set(names)
     prefix = f"{interface.identifier}_" if description.major == 1 else ""
     found = exported_names(binary, [prefix + name for name in names])
     return {name.removeprefix(prefix) for name in found}

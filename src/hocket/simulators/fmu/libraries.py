@@ -100,12 +100,18 @@ def missing_libraries(binary: Path) -> tuple[Missing, ...]:
     return tuple(missing)
 
 
+def is_lfs_pointer(binary: Path) -> bool:
+    """Return whether a file only stands for one that Git LFS has not brought."""
+    with binary.open("rb") as file:
+        return file.read(len(LFS_HEAD)) == LFS_HEAD
+
+
 def describe_unfit_binary(binary: Path) -> str:
     """Return why a file cannot be loaded whatever libraries there are; empty: nothing speaks against it."""
+    if is_lfs_pointer(binary):
+        return "the file is a Git-LFS pointer, not the binary itself"
     with binary.open("rb") as file:
         head = file.read(64)
-    if head.startswith(LFS_HEAD):
-        return f"the file is a Git-LFS pointer, not the binary itself: {LFS_HINT}"
     if sys.platform != "linux":
         return ""
     if not head.startswith(b"\x7fELF"):

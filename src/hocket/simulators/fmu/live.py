@@ -17,7 +17,13 @@ import hocket._native as _native
 from hocket.errors import EndRequestError, SimulatorError, list_names
 from hocket.model.plain_state import SerialisedState, as_bytes
 from hocket.model.protocols import Array
-from hocket.simulators.fmu.libraries import describe_unfit_binary, install_hint, missing_libraries
+from hocket.simulators.fmu.libraries import (
+    LFS_HINT,
+    describe_unfit_binary,
+    install_hint,
+    is_lfs_pointer,
+    missing_libraries,
+)
 from hocket.simulators.fmu.log_messages import deliver
 from hocket.simulators.fmu.ports import VariableRanges, element_ranges, group_calls
 from hocket.simulators.fmu.suspicions import Doubt, FirstRows, Suspicions, look_into
@@ -100,7 +106,8 @@ def load_fmu(kind: type[Live], model: Fmu) -> Live:
     """Return the live FMU; a binary that cannot be loaded is told in words."""
     unfit = describe_unfit_binary(model.binary)
     if unfit:
-        what, hint = f"its binary cannot be loaded: {unfit}", "copy or export the FMU again"
+        what = f"its binary cannot be loaded: {unfit}"
+        hint = LFS_HINT if is_lfs_pointer(model.binary) else "copy or export the FMU again"
         raise SimulatorError(what, str(model.file), "", hint)
     try:
         return kind(model)
