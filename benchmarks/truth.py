@@ -2,6 +2,7 @@
 
 In:  `python benchmarks/truth.py [--half tune|report|fresh|all] [--as pythonfmu|c] [--only NAME] [--verbose]
      [--json FILE]`; `--convergence`: does each coupling converge to its reference as steps become shorter?
+     `--named`: a table of the named cases; `--references`: composed references against those by hand
 Out: the confusion table, the distribution of predicted over true error, times; if verbose a line per case
 
 A hash of their names splits the systems into two halves: a method is tuned on one and reported on the other.
@@ -19,6 +20,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -28,6 +30,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import hocket as hk
+from hocket.analysis.run_error import estimate_error
 from truth_systems import CATALOGUE, System
 from truth_systems.as_fmus import IN_PYTHON, SMOOTH_IN_C, as_c, as_pythonfmu
 
@@ -35,6 +38,24 @@ LIMIT = 0.5
 """A run of which any output is wrong by this share of its own peak is unsound."""
 FLOOR, CEILING = 1e-6, 1.0
 """Errors are compared within these shares of peak: below, the reference is no better; above, all is wrong."""
+NAMED = (
+    *(
+        "hardening_spring_struck",
+        "contact_stop",
+        "saturated_actuator",
+        "diode_starts_off",
+        "backlash",
+        "laser",
+    ),
+    *(
+        "fitzhugh_nagumo",
+        "van_der_pol_on_cycle",
+        "predator_prey",
+        "relay_hysteresis",
+        "relay_ideal",
+        "quantiser",
+    ),
+)
 SAID = ("sound", "unsound", "not judged", "refused", "too slow", "crashed")
 EXIT_CODES = {0: "sound", 1: "unsound", 3: "not judged"}
 DOUBT = re.compile(
@@ -227,7 +248,10 @@ def print_distribution(rows: Sequence[Row]) -> None:
         counts = "".join(f"{sum(map(test, ratios)):>12}" for test in kinds.values())
         print(f"{truth:<12}{len(chosen):>8}{len(ratios):>12}{counts}{silent:>12}")
     ports = [ratio for row in rows for ratio in row.port_ratios]
-    print(f"{'each output':<12}{'':>8}{len(ports):>12}" + "".join(f"{sum(map(test, ports)):>12}" for test in kinds.values()))
+    print(
+        f"{'each output':<12}{'':>8}{len(ports):>12}"
+        + "".join(f"{sum(map(test, ports)):>12}" for test in kinds.values())
+    )
     print("over, under: too large, too small by more than that; no doubt: under 10, first line without doubt")
 
 
@@ -261,6 +285,43 @@ def _share(part: int, whole: int) -> str:
     return f"{part} of {whole} ({100 * part / whole:.1f} %)" if whole else "0 of 0"
 
 
+def print_named(systems: Iterable[System]) -> None:
+    """Print the cases that the issue names, at both macro steps: verdict, predicted, true, trust after the run."""
+    print("| system | macro step | verdict | predicted | true | trust after the run |")
+    print("|---|---|---|---|---|---|")
+    for system in systems:
+        for step in system.steps:
+            row = Row(system.name, system.half, system.domain, system.kind, step, False)
+            run_truly(system, row)
+            check_coupling(system, row)
+            said = row.said if row.said != "unsound" else f"unsound{_largest_sound_step(system, row)}"
+            sizes = (row.predicted, row.true, estimate_after(system, step))
+            shares = " | ".join("-" if size is None else _percent(size) for size in sizes)
+            print(f"| {system.name} | {step:g} s | {said} | {shares} |", flush=True)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 10 else "fails" if not np.isfinite(share) else "> 1,000 %"
+
+
+def _largest_sound_step(system: System, row: Row) -> str:
+    """Return the largest sound step that the check has found."""
+    found = hk.check(system.composite(row.step), system.stop).trajectory
+    part = found.largest_sound_part if found is not None else 0
+    return f"; sound: {row.step / part:.3g} s" if part else ""
+
+
+def estimate_after(system: System, step: float) -> float | None:
+    """Return the global error that is estimated after the run (`--trust`), the largest of all outputs."""
+    try:
+        composite = system.composite(step)
+        run = hk.run(composite, system.stop)
+        found = estimate_error(hk.Experiment(composite, stop=Fraction(str(system.stop))), run)
+        return float(found.ports[0].relative)
+    except hk.HocketError:
+        return None
+
+
 def converge(system: System) -> list[float]:
     """Return the errors with the reasonable macro step, a quarter and a sixteenth of it."""
     return [system.error(*system.run(system.steps[0] / parts)) for parts in (1, 4, 16)]
@@ -274,6 +335,16 @@ def print_convergence(systems: Iterable[System]) -> None:
         print(f"{system.name:<32}{system.steps[0]:>10.3g}{errors}", flush=True)
 
 
+def print_references(systems: Iterable[System]) -> None:
+    """Print how far composed references are from those that were written by hand, of the judged port."""
+    for system in systems:
+        if system.reference is not None:
+            times = np.linspace(0.0, system.stop, 501)
+            true = system.reference(times)
+            off = np.abs(system.composed(times)[system.port] - true).max() / np.abs(true).max()
+            print(f"{system.name:<32}{off:>12.2e}", flush=True)
+
+
 def main() -> None:
     """Read the command line, judge, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -283,6 +354,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="for each check")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--convergence", action="store_true")
+    parser.add_argument("--named", action="store_true", help="only the cases in docs/check.md, as a table")
+    parser.add_argument("--references", action="store_true")
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -298,7 +371,13 @@ def main() -> None:
         if asked.convergence:
             print_convergence(systems)
             return
+        if asked.references:
+            print_references(systems)
+            return
         warm_up()
+        if asked.named:
+            print_named(each for each in systems if each.name in NAMED)
+            return
         rows = judge_all(systems, asked.seconds, asked.verbose)
     print(f"\n{len(systems)} systems, {len(rows)} cases, half: {asked.half}, as {asked.form}")
     print_confusion(rows)

@@ -48,14 +48,17 @@ def fresh_harvested_prey() -> System:
     return System(
         models={
             "prey": part(
-                lambda t, s, u: [s[0] * (2.0 - s[0]) - s[0] * u[0] / (0.4 + s[0]) - 0.1 * s[0]], [0.8], "p", "x"
+                lambda t, s, u: [s[0] * (2.0 - s[0]) - s[0] * u[0] / (0.4 + s[0]) - 0.1 * s[0]],
+                [0.8],
+                "p",
+                "x",
             ),
             "predator": part(lambda t, s, u: [s[0] * (1.2 * u[0] / (0.4 + u[0]) - 0.5)], [0.5], "x", "p"),
         },
         wires={"prey.p": "predator.p", "predator.x": "prey.x"},
         port="prey.x",
         stop=25.0,
-        steps=(0.02, 0.8),
+        steps=(0.02, 1.0),
     )
 
 
@@ -84,16 +87,18 @@ def fresh_radiating_plates() -> System:
     """Three plates exchange heat by radiation, the first is heated; temperatures in units of 300 K."""
     return System(
         models={
-            "hot": part(lambda t, s, u: [4.0 - 0.6 * (s[0] ** 4 - u[0] ** 4)], [1.0], "T", "T"),
+            "hot": part(lambda t, s, u: [4.0 - 0.6 * (s[0] ** 4 - u[0] ** 4)], [1.0], "m", "T"),
             "middle": part(
                 lambda t, s, u: [0.9 * (u[0] ** 4 - s[0] ** 4) - 0.9 * (s[0] ** 4 - u[1] ** 4)],
                 [1.0],
                 "a b",
                 "T",
             ),
-            "cold": part(lambda t, s, u: [0.4 * (u[0] ** 4 - s[0] ** 4) - 2.0 * (s[0] - 1.0)], [1.0], "T", "T"),
+            "cold": part(
+                lambda t, s, u: [0.4 * (u[0] ** 4 - s[0] ** 4) - 2.0 * (s[0] - 1.0)], [1.0], "m", "T"
+            ),
         },
-        wires={"hot.T": "middle.T", "middle.a": "hot.T", "middle.b": "cold.T", "cold.T": "middle.T"},
+        wires={"hot.m": "middle.T", "middle.a": "hot.T", "middle.b": "cold.T", "cold.m": "middle.T"},
         port="middle.T",
         stop=3.0,
         steps=(0.005, 0.15),
@@ -159,7 +164,10 @@ def fresh_battery() -> System:
                 lambda t, s, u: [open_voltage(s[0]) - s[1], s[0]],
             ),
             "load": part(
-                lambda t, s, u: [(u[0] - 0.1 * s[0] - s[1]) / 0.05, (s[0] - 8.0 / max(s[1], 1.0) - s[1]) / 2.0],
+                lambda t, s, u: [
+                    (u[0] - 0.1 * s[0] - s[1]) / 0.05,
+                    (s[0] - 8.0 / max(s[1], 1.0) - s[1]) / 2.0,
+                ],
                 [5.0, 3.6],
                 "v",
                 "i w",
@@ -177,9 +185,14 @@ def fresh_heat_pump() -> System:
     """A heat pump with hysteresis, its output depends on the temperature; a floor stores the heat."""
     return System(
         models={
-            "floor": part(lambda t, s, u: [u[0] * (1.2 - 0.01 * s[0]) - 0.3 * (s[0] - u[1])], [22.0], "q T", "F"),
+            "floor": part(
+                lambda t, s, u: [u[0] * (1.2 - 0.01 * s[0]) - 0.3 * (s[0] - u[1])], [22.0], "q T", "F"
+            ),
             "room": part(
-                lambda t, s, u: [0.15 * (u[0] - s[0]) - 0.05 * (s[0] - 5.0 * np.cos(0.3 * t))], [20.0], "F", "T"
+                lambda t, s, u: [0.15 * (u[0] - s[0]) - 0.05 * (s[0] - 5.0 * np.cos(0.3 * t))],
+                [20.0],
+                "F",
+                "T",
             ),
             "pump": hk.Python(Relay, low=20.0, high=21.0, on=6.0, off=0.0),
         },
@@ -293,9 +306,7 @@ def fresh_peak_detector() -> System:
 
     return System(
         models={
-            "tank": part(
-                lambda t, s, u: [s[1] - u[0] - 0.02 * s[0], -9.0 * s[0]], [3.0, 0.0], "i", "v j"
-            ),
+            "tank": part(lambda t, s, u: [s[1] - u[0] - 0.02 * s[0], -9.0 * s[0]], [3.0, 0.0], "i", "v j"),
             "detector": part(
                 lambda t, s, u: [0.5 * diode(u[0] - s[0]) - 0.1 * s[0]],
                 [0.0],
@@ -318,7 +329,10 @@ def fresh_hindmarsh_rose() -> System:
     return System(
         models={
             "membrane": part(
-                lambda t, s, u: [s[1] + 3.0 * s[0] ** 2 - s[0] ** 3 - u[0] + 3.0, 1.0 - 5.0 * s[0] ** 2 - s[1]],
+                lambda t, s, u: [
+                    s[1] + 3.0 * s[0] ** 2 - s[0] ** 3 - u[0] + 3.0,
+                    1.0 - 5.0 * s[0] ** 2 - s[1],
+                ],
                 [-1.0, 0.0],
                 "z",
                 "x y",
@@ -358,10 +372,18 @@ def fresh_fan_network() -> System:
     return System(
         models={
             "fan": box(
-                lambda t, s, u: [10.0 * (4.0 + 1.5 * s[0] - 0.6 * s[0] ** 3 - u[0])], [0.2], "p", "q", rollback=True
+                lambda t, s, u: [10.0 * (4.0 + 1.5 * s[0] - 0.6 * s[0] ** 3 - u[0])],
+                [0.2],
+                "p",
+                "q",
+                rollback=True,
             ),
             "duct": box(
-                lambda t, s, u: [0.5 * (u[0] - np.sign(s[0]) * np.sqrt(abs(s[0])))], [0.5], "q", "p", rollback=True
+                lambda t, s, u: [0.5 * (u[0] - np.sign(s[0]) * np.sqrt(abs(s[0])))],
+                [0.5],
+                "q",
+                "p",
+                rollback=True,
             ),
         },
         wires={"fan.p": "duct.p", "duct.q": "fan.q"},
@@ -412,10 +434,16 @@ def fresh_exciter() -> System:
     return System(
         models={
             "machine": part(
-                lambda t, s, u: [s[1], 20.0 * (0.8 - u[0] * np.sin(s[0]) - 0.1 * s[1])], [0.6, 1.5], "E", "d w"
+                lambda t, s, u: [s[1], 20.0 * (0.8 - u[0] * np.sin(s[0]) - 0.1 * s[1])],
+                [0.6, 1.5],
+                "E",
+                "d w",
             ),
             "exciter": part(
-                lambda t, s, u: [3.0 * (1.2 + 0.8 * np.tanh(3.0 * (1.0 - np.cos(u[0]))) - s[0])], [1.4], "d", "E"
+                lambda t, s, u: [3.0 * (1.2 + 0.8 * np.tanh(3.0 * (1.0 - np.cos(u[0]))) - s[0])],
+                [1.4],
+                "d",
+                "E",
             ),
         },
         wires={"machine.E": "exciter.E", "exciter.d": "machine.d"},

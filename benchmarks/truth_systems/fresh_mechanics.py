@@ -70,9 +70,7 @@ def fresh_cylinder_with_overlap() -> System:
                 "s",
                 "p x v",
             ),
-            "sensor": algebraic(
-                lambda t, s, u: [1.0 - u[0] if t < 2.0 else 0.3 - u[0]], "x", "e"
-            ),
+            "sensor": algebraic(lambda t, s, u: [1.0 - u[0] if t < 2.0 else 0.3 - u[0]], "x", "e"),
         },
         wires={"valve.e": "sensor.e", "cylinder.s": "valve.s", "sensor.x": "cylinder.x"},
         port="cylinder.x",
@@ -126,7 +124,7 @@ def fresh_encoder() -> System:
         wires={"motor.u": "control.u", "encoder.a": "motor.a", "control.n": "encoder.n"},
         port="motor.a",
         stop=3.0,
-        steps=(0.001, 0.08),
+        steps=(0.001, 0.075),
     )
 
 
@@ -242,7 +240,7 @@ def fresh_maglev() -> System:
         wires={"ball.i": "coil.i", "coil.x": "ball.x", "coil.v": "ball.v"},
         port="ball.x",
         stop=2.0,
-        steps=(0.002, 0.06),
+        steps=(0.002, 0.0625),
     )
 
 
@@ -370,7 +368,7 @@ def fresh_sampled_maglev() -> System:
         wires={"ball.i": "law.u", "law.x": "ball.x", "law.v": "ball.v"},
         port="ball.x",
         stop=1.5,
-        steps=(0.02, 0.12),
+        steps=(0.02, 0.1),
     )
 
 
