@@ -107,7 +107,7 @@ def fresh_cart_bang_bang() -> System:
 
 @system("switched")
 def fresh_encoder() -> System:
-    """A motor whose angle is measured by an encoder of 64 lines, and a controller with a filter and a limit."""
+    """A motor whose angle an encoder of 64 lines measures, a controller with a filter and a limit."""
     line = 2.0 * np.pi / 64.0
     return System(
         models={

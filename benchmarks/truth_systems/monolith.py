@@ -1,6 +1,6 @@
 """The undivided system of a coupling: the equations of all its parts, solved together by SciPy.
 
-In:  the models and wires of a System; equations, boxes of `parts.box`, sources, sampled laws, delay lines, relays
+In:  models and wires of a System: equations, boxes of `parts.box`, sources, sampled laws, delay lines, relays
 Out: the true values of every output at given times; hocket's engine has no part in them
 
 Each hand-written reference of a judged port is compared with what comes out of this (`--references`).
@@ -136,7 +136,7 @@ class Monolith:
                 return dict(zip(self.ports, found.T, strict=True))
 
     def _flow(self, t: float, x: Vector, until: float) -> tuple[Vector, float, Any]:
-        """Solve to `until` or the next event; act there. Return state, time, and the piece that was solved."""
+        """Solve to `until` or the next event; act there. Return state, time and the piece."""
         watchers = [part for part in self.parts if part.guard is not None]
         guards = [self._guard(part) for part in watchers]
         if not len(x):

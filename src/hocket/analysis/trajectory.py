@@ -286,12 +286,13 @@ def judge_trajectory(
     composite = experiment.composite
     promised, why = predicted_order(composite)
     trace = StateTrace(composite)
-    pilots = make_pilots(
-        experiment,
-        seconds,
-        lambda each: estimate_pilot_error(each, promised).sure,
-        trace if trace.rows else None,
-    )
+    with np.errstate(all="ignore"):  # what overflows is the verdict's to say, not a warning's
+        pilots = make_pilots(
+            experiment,
+            seconds,
+            lambda each: estimate_pilot_error(each, promised).sure,
+            trace if trace.rows else None,
+        )
     error = estimate_pilot_error(pilots, promised)
     stability = _read_stability(composite, linear, trace, pilots)
     doubts = tuple(_doubts(experiment, pilots, error, stability))
