@@ -286,7 +286,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def print_named(systems: Iterable[System]) -> None:
-    """Print the named cases at both macro steps: verdict, predicted, true, estimated after the run (trust)."""
+    """Print the named cases at both macro steps: verdict, predicted, true, trust after the run."""
     print("| system | macro step | verdict | predicted | true | trust after the run |")
     print("|---|---|---|---|---|---|")
     for system in systems:

@@ -577,4 +577,4 @@ MEASURES: tuple[tuple[str, Callable[[Coupling], Measure | None]], ...] = (
     ("relative consistency", lambda coupling: relative_consistency(coupling.reading, most=STATES)),
     *BLIND,
 )
-"""Every measure before changes are tried, in this order: its name where it cannot be taken, how it is taken."""
+"""Every measure before changes are tried, in this order: its name where it fails, how it is taken."""
