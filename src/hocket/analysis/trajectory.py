@@ -107,7 +107,10 @@ class TrajectoryVerdict(Measure):
         sound, more = self.largest_sound_part, []
         if self.judgement is Judgement.UNSOUND and sound:
             length = f"{float(self.pilots.step / sound):.4g} s"
-            more = [f"shorter steps: with 1/{sound} of the steps, {length}, the error is below the limit"]
+            # what is compared ends where the first run does: nothing is known of shorter steps beyond
+            until = "" if self.pilots.is_whole else f" up to {format_time(self.pilots.until)} s"
+            below = f"the error is below the limit{until}"
+            more = [f"shorter steps: with 1/{sound} of the steps, {length}, {below}"]
         return [f"{self.judgement} {self.span}: {self.reason}{doubt}", *more]
 
     @property
