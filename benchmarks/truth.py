@@ -308,10 +308,7 @@ def _largest_sound_step(system: System, row: Row) -> str:
     """Return the largest sound step that the check has found."""
     found = hk.check(system.composite(row.step), system.stop).trajectory
     part = found.largest_sound_part if found is not None else 0
-    if not part:
-        return ""
-    until = "" if found.pilots.is_whole else f" up to {found.pilots.until:.3g} s"
-    return f"; sound{until}: {row.step / part:.3g} s"
+    return f"; sound: {row.step / part:.3g} s" if part else ""
 
 
 def estimate_after(system: System, step: float) -> float | None:
