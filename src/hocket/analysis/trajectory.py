@@ -26,7 +26,7 @@ from hocket.analysis.error_prediction import (
 )
 from hocket.analysis.linearisation import LinearisedLeaf
 from hocket.analysis.measure import Measure, Outcome, Rows
-from hocket.analysis.pilot import FINEST, Pilots, Stopwatch, make_pilots, run_pilot
+from hocket.analysis.pilot import FINEST, PilotRun, Pilots, Stopwatch, make_pilots, run_pilot
 from hocket.analysis.pilot_error import PilotError, PortPilotError, estimate_pilot_error
 from hocket.analysis.stability import looping_leaves
 from hocket.analysis.variational import (
@@ -326,7 +326,8 @@ def _find_sound_part(experiment: Experiment, pilots: Pilots, limit: float, allow
     """
     if not pilots.runs[0].failure:
         return 0
-    watch, before, part = Stopwatch(), None, 2
+    before: PilotRun | None = None
+    watch, part = Stopwatch(), 2
     with np.errstate(all="ignore"), suppress(HocketError):
         while part <= 2 * FINEST and watch.seconds < allowed:
             run = run_pilot(experiment, Fraction(part), pilots.asked, allowed - watch.seconds)
