@@ -102,7 +102,7 @@ def as_c(system: System, folder: Path) -> System:
 def _with_fmus(system: System, build: Callable[[str, hk.Ode], hk.Fmu]) -> System:
     parts = system.models.items()
     models = {path: build(path, each) if isinstance(each, hk.Ode) else each for path, each in parts}
-    return replace(system, models=models)
+    return replace(system, models=models, equations=system.models)
 
 
 class Term:

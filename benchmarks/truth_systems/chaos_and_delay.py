@@ -120,6 +120,8 @@ class DelayLine:
     """Hands on what it was given `delay` seconds ago, straight between samples; at first `before`."""
 
     inputs, outputs = ["u"], ["y"]
+    delay_line = True
+    """For the reference only."""
 
     def __init__(self, delay: float, before: float) -> None:
         self.delay, self.before = delay, before

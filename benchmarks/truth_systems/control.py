@@ -80,6 +80,8 @@ class Relay:
     """Switches on below `low`, off above `high`; it looks at its input when a step ends."""
 
     inputs, outputs = ["y"], ["u"]
+    hysteresis = True
+    """For the reference only."""
 
     def __init__(self, low: float, high: float, on: float, off: float) -> None:
         self.low, self.high, self.levels = low, high, (off, on)

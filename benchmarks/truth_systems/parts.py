@@ -67,6 +67,9 @@ def box(
     """Return a black box; it follows inputs that are polynomials in time."""
 
     class Box:
+        equations = (f, g, tuple(x0))
+        """For the reference only: hocket does not know this name."""
+
         def start(self, t: float) -> None:
             self.x = np.array(x0, float)
 

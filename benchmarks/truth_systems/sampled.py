@@ -22,8 +22,11 @@ Law = Callable[[Any, float], tuple[float, float]]
 
 def _controller(law: Law, inputs: str, period: float, *, late: bool = False) -> hk.Python:
     """Return a sampled controller; its output follows the sample at once, or a period later."""
+    sample = law
 
     class Late:
+        law, prompt = staticmethod(sample), False  # for the reference
+
         def start(self, t: float) -> None:
             self.memory, self.shown = 0.0, 0.0
 
@@ -34,6 +37,8 @@ def _controller(law: Law, inputs: str, period: float, *, late: bool = False) -> 
             self.shown, self.memory = law(u[0], self.memory)
 
     class Prompt(Late):
+        prompt = True
+
         def output(self, t: float, u: Any) -> list[float]:  # type: ignore[override]
             return [law(u[0], self.memory)[0]]
 

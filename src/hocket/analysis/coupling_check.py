@@ -236,8 +236,13 @@ def check(
     for name, take in SWITCHED if coupling.modes else MEASURES if coupling.linear else BLIND:
         coupling.attempt(name, take)
     own = [leaf for leaf in coupling.models.leaves if leaf.path not in coupling.inserted or leaf.fit > SURE]
-    if needs_pilot(experiment, own):
-        followed = _follow(coupling, pilot_seconds, max_error) if pilot else None
+    piloted = needs_pilot(experiment, own)
+    followed = _follow(coupling, pilot_seconds, max_error) if piloted and pilot else None
+    led = followed is not None and followed.verdict.leads
+    if coupling.get(Stability) is not None and not led:
+        # many predictions, with sources the most costly part: of no use where the start decides nothing
+        coupling.attempt("changes", _try_changes)
+    if piloted:
         if followed is not None:
             whole = (MissedPulses, Posedness, BondCheck, BondResiduals, Unjudged)
             return Check(
@@ -571,6 +576,5 @@ MEASURES: tuple[tuple[str, Callable[[Coupling], Measure | None]], ...] = (
     ("stability radii", _find_stability_radii),
     ("relative consistency", lambda coupling: relative_consistency(coupling.reading, most=STATES)),
     *BLIND,
-    ("changes", _try_changes),
 )
-"""Every measure of a check, in this order: its name where it cannot be taken, and how it is taken."""
+"""Every measure before changes are tried, in this order: its name where it fails, how it is taken."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from time import process_time
 from typing import Any
 
@@ -24,7 +26,7 @@ from hocket.analysis.error_prediction import (
 )
 from hocket.analysis.linearisation import LinearisedLeaf
 from hocket.analysis.measure import Measure, Outcome, Rows
-from hocket.analysis.pilot import Pilots, make_pilots
+from hocket.analysis.pilot import FINEST, PilotRun, Pilots, Stopwatch, make_pilots, run_pilot
 from hocket.analysis.pilot_error import PilotError, PortPilotError, estimate_pilot_error
 from hocket.analysis.stability import looping_leaves
 from hocket.analysis.variational import (
@@ -84,6 +86,9 @@ class TrajectoryVerdict(Measure):
     beside: bool = False
     """It does not lead, and says what happens in this run only: something else says what may happen."""
 
+    whole_part: int = 0
+    """Of a run that fails: by what its steps were divided in the first whole run that is sound."""
+
     title = "pilot runs"
 
     @property
@@ -113,6 +118,8 @@ class TrajectoryVerdict(Measure):
     @property
     def largest_sound_part(self) -> int:
         """What the steps must be divided by at least, of what was tried, to be sound; 0: not known."""
+        if self.pilots.runs[0].failure:
+            return self.whole_part  # the others were compared up to there only
         for number, run in enumerate(self.pilots.runs[:-1]):
             bounds = [sum(port.differences[number:]) + port.differences[-1] for port in self.error.ports]
             ports = zip(bounds, self.error.ports, strict=True)
@@ -286,12 +293,13 @@ def judge_trajectory(
     composite = experiment.composite
     promised, why = predicted_order(composite)
     trace = StateTrace(composite)
-    pilots = make_pilots(
-        experiment,
-        seconds,
-        lambda each: estimate_pilot_error(each, promised).sure,
-        trace if trace.rows else None,
-    )
+    with np.errstate(all="ignore"):  # what overflows is the verdict's to say, not a warning's
+        pilots = make_pilots(
+            experiment,
+            seconds,
+            lambda each: estimate_pilot_error(each, promised).sure,
+            trace if trace.rows else None,
+        )
     error = estimate_pilot_error(pilots, promised)
     stability = _read_stability(composite, linear, trace, pilots)
     doubts = tuple(_doubts(experiment, pilots, error, stability))
@@ -299,7 +307,8 @@ def judge_trajectory(
     growing = find_growth(composite, pilots) if judgement is Judgement.SOUND else None
     if growing is not None:
         judgement, reason = Judgement.NOT_JUDGED, f"{growing}; {reason}"
-    verdict = TrajectoryVerdict(judgement, reason, doubts, pilots, error, limit)
+    whole_part = _find_sound_part(experiment, pilots, limit, seconds / 2.0)
+    verdict = TrajectoryVerdict(judgement, reason, doubts, pilots, error, limit, whole_part=whole_part)
     ports = tuple(_port_error(each) for each in error.ports)
     prediction = None
     if ports:
@@ -307,6 +316,30 @@ def judge_trajectory(
         until, step = float(pilots.steps * pilots.step), float(pilots.step)
         prediction = PilotPredictedError(ports, until, step, order, limit=limit)
     return Followed(verdict, prediction, stability)
+
+
+def _find_sound_part(experiment: Experiment, pilots: Pilots, limit: float, allowed: float) -> int:
+    """Return what the steps of a run that fails must be divided by to be sound to its end; 0: not found.
+
+    A run counts as sound where twice its difference to one with half its steps is below the limit: that is
+    its error where the order is one, and more where it is higher.
+    """
+    if not pilots.runs[0].failure:
+        return 0
+    before: PilotRun | None = None
+    watch, part = Stopwatch(), 2
+    with np.errstate(all="ignore"), suppress(HocketError):
+        while part <= 2 * FINEST and watch.seconds < allowed:
+            run = run_pilot(experiment, Fraction(part), pilots.asked, allowed - watch.seconds)
+            if not run.failure and run.steps < pilots.asked:
+                return 0  # time is up
+            if not run.failure and before is not None:
+                pair = Pilots((before, run), pilots.step, pilots.asked, pilots.start)
+                ports = estimate_pilot_error(pair, None).ports
+                if ports and all(2.0 * each.differences[0] <= limit * each.scale for each in ports):
+                    return int(before.part)
+            before, part = None if run.failure else run, 2 * part
+    return 0
 
 
 def _read_stability(

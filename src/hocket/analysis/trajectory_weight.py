@@ -178,15 +178,17 @@ def pilots_suffice(followed: Followed, stable_modes: bool) -> bool:
     """Return whether pilot runs alone may call this run of a switched system sound, with a doubt.
 
     They reach its end and converge, and either all modes are stable and no switch is met, or each port that
-    carries the error shows an order: switches that runs meet in another sequence leave none.
+    carries the error shows an order: switches that runs meet in another sequence leave none. Three runs show
+    an order, the third one with shorter steps or, where these cost too much, with longer ones.
     """
     verdict, error = followed.verdict, followed.verdict.error
-    known = error.settled and error.converges and error.refinements > 1
+    third = error.refinements > 1 or verdict.pilots.coarser is not None
+    known = error.settled and error.converges and third
     if verdict.judgement is not Judgement.SOUND or not (known and verdict.pilots.is_whole):
         return False
     read = followed.stability
     smooth = read is not None and not read.reading.switches and not error.jumps and not error.switching
-    if smooth and stable_modes:
+    if smooth and stable_modes and error.refinements > 1:
         return True
     chosen = [each for each in error.flowing if each.relative > max(SMALL, CARRIES * error.relative)]
     return not error.switching and all(each.order is not None for each in chosen)
