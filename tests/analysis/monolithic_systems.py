@@ -7,7 +7,6 @@ from the same matrices by hand and solved by the matrix exponential: nothing of 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
@@ -420,7 +419,3 @@ def draw_case(seed: int, number: int) -> MonolithicCase | None:
     """Return a random case; None where its algebraic loops are nearly singular."""
     case = _Draw(seed, number).case()
     return case if case.monolith.condition < 1e3 else None
-
-
-Drawn: type = MonolithicCase
-Family = Callable[[], None]
