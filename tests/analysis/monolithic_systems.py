@@ -40,7 +40,11 @@ class AtOnce:
     def __init__(self, F, G, H, J):
         self.J = np.array(J, dtype=float)
         n, (p, m) = len(F), self.J.shape
-        self.F, self.G, self.H = np.array(F).reshape(n, n), np.array(G).reshape(n, m), np.array(H).reshape(p, n)
+        self.F, self.G, self.H = (
+            np.array(F).reshape(n, n),
+            np.array(G).reshape(n, m),
+            np.array(H).reshape(p, n),
+        )
 
     def start(self, t):
         self.z = np.zeros(len(self.F))
@@ -181,7 +185,9 @@ class Monolith:
                 shown[own] = value
             else:
                 y = self.C @ x + self.Dw @ shown
-                e = np.array([y[self.ports.index(self.wires[f"{path}.u{k}"])] for k in range(each.J.shape[1])])
+                e = np.array(
+                    [y[self.ports.index(self.wires[f"{path}.u{k}"])] for k in range(each.J.shape[1])]
+                )
                 found = each.H @ memory[path] + each.J @ e
                 memory[path] = each.F @ memory[path] + each.G @ e
                 heapq.heappush(queue, (at + each.latency, 0, order, path, found))
@@ -266,11 +272,19 @@ class _Draw:
             left, right = f"m{k}", f"m{k + 1}"
             law = np.array([[-stiff[k], -damp[k], stiff[k], damp[k]]])
             if direct and self.rng.random() < 0.5:  # the spring has a state, its elongation
-                self.add(f"s{k}", [[0.0]], [[0.0, -1.0, 0.0, 1.0]], [[stiff[k]], [-stiff[k]]],
-                         np.outer([1.0, -1.0], [0.0, -damp[k], 0.0, damp[k]]), self.x0(1))
+                self.add(
+                    f"s{k}",
+                    [[0.0]],
+                    [[0.0, -1.0, 0.0, 1.0]],
+                    [[stiff[k]], [-stiff[k]]],
+                    np.outer([1.0, -1.0], [0.0, -damp[k], 0.0, damp[k]]),
+                    self.x0(1),
+                )
                 self.note("spring with a state")
             else:
-                self.add(f"s{k}", np.zeros((0, 0)), np.zeros((0, 4)), np.zeros((2, 0)), np.vstack([law, -law]), [])
+                self.add(
+                    f"s{k}", np.zeros((0, 0)), np.zeros((0, 4)), np.zeros((2, 0)), np.vstack([law, -law]), []
+                )
             ends = ((left, "y0"), (left, "y1"), (right, "y0"), (right, "y1"))
             self.wires |= {f"s{k}.u{j}": f"{name}.{port}" for j, (name, port) in enumerate(ends)}
             self.wires |= {f"{left}.u0": f"s{k}.y0", f"{right}.u1": f"s{k}.y1"}
@@ -280,7 +294,14 @@ class _Draw:
         count = int(self.rng.integers(2, 6))
         for k in range(count):
             C = self.rng.uniform(0.2, 2.0)
-            self.add(f"c{k}", [[-self.rng.uniform(0.05, 1.0) / C]], [[1 / C, -1 / C]], [[1.0]], [[0.0, 0.0]], self.x0(1))
+            self.add(
+                f"c{k}",
+                [[-self.rng.uniform(0.05, 1.0) / C]],
+                [[1 / C, -1 / C]],
+                [[1.0]],
+                [[0.0, 0.0]],
+                self.x0(1),
+            )
         for k in range(count - 1):
             inductive = self.rng.random() < 0.3
             R = self.rng.uniform(0.2, 3.0)
@@ -301,7 +322,9 @@ class _Draw:
             A -= (max(np.linalg.eigvals(A).real, default=0.0) + self.rng.uniform(0.2, 2.0)) * np.eye(n)
             D = self.rng.uniform(-0.8, 0.8, (p, m)) * (self.rng.random((p, m)) < feedthrough)
             scale = self.one(0.5, 1.0, 2.0)
-            self.add(f"g{k}", A, scale * self.rng.normal(size=(n, m)), self.rng.normal(size=(p, n)), D, self.x0(n))
+            self.add(
+                f"g{k}", A, scale * self.rng.normal(size=(n, m)), self.rng.normal(size=(p, n)), D, self.x0(n)
+            )
         outputs = [f"{path}.{port.name}" for path, leaf in self.leaves.items() for port in leaf.outputs]
         for path, leaf in self.leaves.items():
             for port in leaf.inputs:
@@ -323,7 +346,9 @@ class _Draw:
                 delay = period * self.one(Fraction(1, 4), Fraction(1, 2), 1, Fraction(3, 2))
             gain = self.one(0.3, 1.0, 2.0)
             self.note(f"controller {kind}")
-            self.features |= {name for name, each in (("offset", offset), ("delay", delay)) if each is not None}
+            self.features |= {
+                name for name, each in (("offset", offset), ("delay", delay)) if each is not None
+            }
             F = self.rng.uniform(-0.9, 0.9, (n, n))
             G, H = self.rng.normal(size=(n, m)), gain * self.rng.normal(size=(1, n))
             J = gain * self.rng.normal(size=(1, m))
@@ -387,7 +412,9 @@ class _Draw:
         sampled = any(isinstance(model, Python) for model in models.values())
         if sampled:
             start = "window"
-        return Composite(Scenario(models, wires), step, self.orchestrator(models, plain), extrapolation, start)
+        return Composite(
+            Scenario(models, wires), step, self.orchestrator(models, plain), extrapolation, start
+        )
 
     def orchestrator(self, models: dict, plain: bool):
         outputs = self.one("stale", "consistent")

@@ -188,13 +188,18 @@ class SampledSystem:
         if which not in self._jumps:
             n = len(self.system.x0)
             whole = np.eye(n + 1 + self.shares.shape[1])
-            stepped = [(self.devices[k], self.places[k]) for k, change in which if change is None]
-            announced = [(self.devices[k], self.places[k], change) for k, change in which if change]
+            met = [(self.devices[k], self.places[k], change) for k, change in which]
+            stepped = [(each, place) for each, place, _ in met if isinstance(each, SampledDevice)]
+            announced = [
+                (each, place, change)
+                for each, place, change in met
+                if change and not isinstance(each, SampledDevice)
+            ]
             for device, (shows, keeps, _), change in announced:
                 if not change.samples:
                     whole = device.show(shows, keeps, whole)
             if stepped:
-                devices, places = zip(*stepped, strict=True)
+                devices, places = [each for each, _ in stepped], [place for _, place in stepped]
                 whole[:n] = self._build_jump(devices, places) @ whole
             after = whole
             for device, (shows, keeps, saw), change in announced:
@@ -295,7 +300,11 @@ def couple_devices(composite: Composite, devices: tuple[Device, ...]) -> tuple[S
     C = np.hstack([inner.C, shares[:, held], np.zeros((len(base), more - len(shown)))])
     named = [_state_names(device) for device in devices]
     looks = [f"seen {k}" for k in range(len(looked))]
-    states = (*inner.states, *(n for shows, _ in named for n in shows), *(n for _, keeps in named for n in keeps))
+    states = (
+        *inner.states,
+        *(n for shows, _ in named for n in shows),
+        *(n for _, keeps in named for n in keeps),
+    )
     states = (*states, *looks)
     system = ExactSolution(A, np.append(inner.b, np.zeros(more)), C, inner.d, x0, states, inner.ports)
     moved = np.vstack([pushes[:, ~held], np.zeros((more, (~held).sum()))])
@@ -308,7 +317,9 @@ def _start_outputs(
     """Return what devices show and see at the start, where all agree but those that announce samples."""
     announced = [isinstance(device, AnnouncedDevice) for device in devices]
     own = np.concatenate([device.own for device in devices])
-    D = block_diagonal([0.0 * each.D if waits else each.D for each, waits in zip(devices, announced, strict=True)])
+    D = block_diagonal(
+        [0.0 * each.D if waits else each.D for each, waits in zip(devices, announced, strict=True)]
+    )
     right = own + D @ (seen[:, :-1] @ base + seen[:, -1])
     shown = np.asarray(np.linalg.solve(np.eye(len(own)) - D @ seen[:, :-1] @ shares, right), dtype=float)
     return shown, np.asarray(seen[:, :-1] @ (base + shares @ shown) + seen[:, -1])
