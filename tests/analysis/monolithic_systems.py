@@ -1,7 +1,7 @@
 """Random linear scenarios whose exact solution is that of one system: chains, ladders, random, sampled.
 
-`draw_case(seed, number)` returns a composite up to three levels deep beside a `Monolith`, which is put together
-from the same matrices by hand and solved by the matrix exponential: nothing of hocket takes part in it.
+`draw_case(seed, number)` returns a composite up to three levels deep beside a `Monolith`, which is put
+together from the same matrices by hand and solved by the matrix exponential: nothing of hocket takes part.
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ class Controller:
         made_of = {name: getattr(self, name).tolist() for name in "FGHJ"}
         cls = AtOnce if self.kind == SAMPLES_AT_ONCE else Later
         when = {name: each for name in ("offset", "delay") if (each := getattr(self, name)) is not None}
-        ins, outs = ([f"{letter}{k}" for k in range(size)] for letter, size in zip("uy", self.J.T.shape))
+        ins, outs = (
+            [f"{letter}{k}" for k in range(size)] for letter, size in zip("uy", self.J.T.shape, strict=True)
+        )
         return Python(cls, ins, outs, self.period, **when, **made_of)
 
     @property
@@ -103,7 +105,7 @@ class Controller:
 
 @dataclass
 class Monolith:
-    """Everything as one system: x' = A x + B u, y = C x + D u, u = y[drivers], by the matrices of the parts."""
+    """Everything as one system, by the matrices of the parts: x' = A x + B u, y = C x + D u, u = L y."""
 
     leaves: dict[str, StateSpace]
     wires: dict[str, str]

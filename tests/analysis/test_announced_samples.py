@@ -1,4 +1,4 @@
-"""Predicted errors of controllers that announce their samples: offset, delay, inside levels; exact recursions."""
+"""Predicted errors of controllers that announce their samples: delay, inside levels; exact recursions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def build_loop(k: float, period: Fraction, step: Fraction, method: str, delay: F
 
 
 def recur(k: float, ratio: int, late: int, steps: int, factor: float) -> np.ndarray:
-    """Return the lag at every step: a sample every `ratio` steps, seen `late` steps later; before, k (1 - 0)."""
+    """Return the lag at every step; a sample every `ratio` steps is seen `late` steps later, k before."""
     x, u, path, shown = X0, k, [X0], {}
     for number in range(steps):
         if number % ratio == 0:

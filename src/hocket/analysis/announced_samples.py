@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -93,7 +94,7 @@ class AnnouncedDevice:
         """Return rows of all states in which what waits the longest is shown."""
         after, queue = whole.copy(), self._queue(keeps)
         after[shows][~self.prompt] = whole[queue[0]][~self.prompt]
-        for older, newer in zip(queue, queue[1:], strict=False):
+        for older, newer in pairwise(queue):
             after[older] = whole[newer]
         after[queue[-1]] = 0.0
         return after
@@ -101,7 +102,7 @@ class AnnouncedDevice:
     def sample(
         self, change: Change, shows: slice, keeps: slice, inputs: Array, one: int, whole: Array
     ) -> Array:
-        """Return rows of all states after a sample of these inputs; `one` is the place of what is constant."""
+        """Return rows of all states after a sample of these inputs; `one` is the place of constants."""
         after, states = whole.copy(), slice(keeps.start, keeps.start + len(self.F))
         moved = self.F @ whole[states] + self.G @ inputs
         moved[:, one] += self.rate
