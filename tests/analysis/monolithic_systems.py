@@ -411,9 +411,6 @@ class _Draw:
         self.note(f"{type(extrapolation).__name__} {extrapolation.degree}")
         start = self.one("window", "cold")
         self.note(start)
-        sampled = any(isinstance(model, Python) for model in models.values())
-        if sampled:
-            start = "window"
         return Composite(
             Scenario(models, wires), step, self.orchestrator(models, plain), extrapolation, start
         )

@@ -10,11 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hocket.analysis.sampled_models import SampledStandIn
 from hocket.model.protocols import Array
+
+Mask: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -37,9 +41,9 @@ class AnnouncedDevice:
     period: Fraction
     offset: Fraction
     latency: Fraction
-    prompt: Array
+    prompt: Mask
     """Which outputs are shown with the sample; the others wait."""
-    at_once: Array
+    at_once: Mask
     """Which outputs follow from x before the sample; the others from what it becomes."""
     F: Array
     G: Array
