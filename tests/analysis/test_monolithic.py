@@ -14,7 +14,7 @@ from analysis.monolithic_systems import Monolith, MonolithicCase, draw_case
 from hocket.errors import SimulatorError
 from systems import slow_after
 
-SEED, COUNT, BLOCKS = 1, 400, 40
+SEED, COUNT, BLOCKS = 1, 400, 80
 """About one in ten is left out: its algebraic loops are nearly singular."""
 CLOSE = 1e-3
 """Of the true error: predictions are as near as that."""
