@@ -20,6 +20,7 @@ from hocket.analysis.bond_energy import BondCheck, BondResiduals, balanced_leave
 from hocket.analysis.consistency import Consistency, relative_consistency
 from hocket.analysis.error_prediction import PredictedError, predicted_error
 from hocket.analysis.exact_solution import ExactSolution, exact_solution
+from hocket.analysis.forced_response import has_devices
 from hocket.analysis.linear_models import merge_micro_steps, named_leaves, played_sources, with_sources
 from hocket.analysis.linear_reading import Reading, read_linear
 from hocket.analysis.linearisation import SURE, LinearisedLeaf, LinearModels, linearise
@@ -325,8 +326,8 @@ class Coupling:
 
     @property
     def has_devices(self) -> bool:
-        """Whether some models are stepped once in a period: a run's exact solution jumps there."""
-        return any(level.composite.sampled for level in plan_tree(self.reading.composite).levels())
+        """Whether some models are sampled: a run's exact solution jumps there."""
+        return has_devices(self.reading.composite)
 
     @cached_property
     def length(self) -> Fraction | None:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
+from hocket.analysis.announced_samples import AnnouncedDevice, Change
 from hocket.analysis.exact_solution import (
     ExactSolution,
     block_diagonal,
@@ -26,6 +27,7 @@ from hocket.analysis.exact_solution import (
     wiring_matrices,
 )
 from hocket.analysis.linear_models import IdentifiedModel, PlayedSource, Tangent, named_leaves, played_sources
+from hocket.analysis.sampled_models import SampledStandIn
 from hocket.engine.simulator_calls import simulator_error
 from hocket.errors import ScenarioError, SimulatorError
 from hocket.model.clock import Duration, seconds
@@ -141,36 +143,78 @@ class SampledDevice:
     shift: Array
     x0: Array
 
+    @property
+    def own(self) -> Array:
+        """What it shows at the start without its inputs."""
+        return np.asarray(self.C @ self.x0 + self.shift)
+
+
+Device: TypeAlias = SampledDevice | AnnouncedDevice
+Jump: TypeAlias = tuple[tuple[int, Change | None], ...]
+"""What happens at one time: the numbers of devices, with the change of those that announce their samples."""
+
 
 @dataclass(frozen=True, eq=False)
 class SampledSystem:
     """The system between jumps, with what is shown, kept and seen by devices behind its own states."""
 
     system: ExactSolution
-    devices: tuple[SampledDevice, ...]
+    devices: tuple[Device, ...]
     seen: Array
     """The inputs of the devices as rows that act on the outputs, and on one."""
     places: tuple[tuple[slice, slice, slice], ...]
     """Of each device: where the states have what it shows, keeps and sees."""
     shares: Array
     """How sources act on the outputs."""
-    _jumps: dict[tuple[int, ...], Array] = field(default_factory=dict, repr=False)
+    _jumps: dict[Jump, Array] = field(default_factory=dict, repr=False)
 
-    def times(self, end: float) -> dict[float, tuple[int, ...]]:
-        """Return when devices jump, and which."""
-        found: dict[Fraction, tuple[int, ...]] = {}
+    def times(self, end: float) -> dict[float, Jump]:
+        """Return when devices jump, and which; those that announce their samples may do so at the start."""
+        found: dict[Fraction, list[tuple[int, Change | None]]] = {}
         for number, device in enumerate(self.devices):
+            if isinstance(device, AnnouncedDevice):
+                for at, change in device.changes_until(end):
+                    found.setdefault(at, []).append((number, change))
+                continue
             for count in range(1, int(end / float(device.period)) + 1):
-                at = count * device.period
-                found[at] = (*found.get(at, ()), number)
-        return {float(at): found[at] for at in sorted(found) if float(at) < end}
+                found.setdefault(count * device.period, []).append((number, None))
+        return {float(at): tuple(found[at]) for at in sorted(found) if float(at) < end}
 
-    def jump(self, which: tuple[int, ...]) -> Array:
-        """Return the states after a jump, as rows that act on [x, 1, s]: all end a period, then all look."""
+    def jump(self, which: Jump) -> Array:
+        """Return the states after a jump, as rows that act on [x, 1, s].
+
+        What is due is shown, then all that are stepped end a period and look, then samples are taken.
+        """
         if which not in self._jumps:
-            devices, places = [self.devices[k] for k in which], [self.places[k] for k in which]
-            self._jumps[which] = self._build_jump(devices, places)
+            n = len(self.system.x0)
+            whole = np.eye(n + 1 + self.shares.shape[1])
+            met = [(self.devices[k], self.places[k], change) for k, change in which]
+            stepped = [(each, place) for each, place, _ in met if isinstance(each, SampledDevice)]
+            announced = [
+                (each, place, change)
+                for each, place, change in met
+                if change and not isinstance(each, SampledDevice)
+            ]
+            for device, (shows, keeps, _), change in announced:
+                if not change.samples:
+                    whole = device.show(shows, keeps, whole)
+            if stepped:
+                devices, places = [each for each, _ in stepped], [place for _, place in stepped]
+                whole[:n] = self._build_jump(devices, places) @ whole
+            after = whole
+            for device, (shows, keeps, saw), change in announced:
+                if change.samples:
+                    after = device.sample(change, shows, keeps, self._inputs(saw) @ whole, n, after)
+            self._jumps[which] = after[:n]
         return self._jumps[which]
+
+    def _inputs(self, saw: slice) -> Array:
+        """Return what a device sees, as rows that act on [x, 1, s]."""
+        first = self.places[0][2].start
+        seen = self.seen[saw.start - first : saw.stop - first]
+        inputs = seen[:, :-1] @ np.hstack([self.system.C, self.system.d[:, None], self.shares])
+        inputs[:, len(self.system.x0)] += seen[:, -1]
+        return np.asarray(inputs)
 
     def _build_jump(self, devices: list[SampledDevice], places: list[tuple[slice, slice, slice]]) -> Array:
         n, k = len(self.system.x0), self.shares.shape[1]
@@ -193,16 +237,37 @@ class SampledSystem:
         return whole[:n]
 
 
-def devices_of(composite: Composite) -> tuple[SampledDevice, ...]:
-    """Return what is sampled; raises ScenarioError for what cannot be told apart from its steps."""
-    return tuple(_read_device(level) for level in plan_tree(composite).levels() if level.composite.sampled)
+def devices_of(composite: Composite) -> tuple[Device, ...]:
+    """Return what is sampled, in the order of the leaves.
+
+    Raises ScenarioError for what cannot be told apart from its steps.
+    """
+    levels = [level for level in plan_tree(composite).levels() if level.composite.sampled]
+    for level in levels:
+        _check_single(level)
+    stepped = {level.name(0): level for level in levels}
+    return tuple(
+        AnnouncedDevice.of(name, model) if isinstance(model, SampledStandIn) else _read_device(stepped[name])
+        for name, model in named_leaves(composite)
+        if isinstance(model, SampledStandIn) or name in stepped
+    )
+
+
+def has_devices(composite: Composite) -> bool:
+    """Return whether something is sampled: then the exact solution jumps."""
+    return any(level.composite.sampled for level in plan_tree(composite).levels()) or any(
+        isinstance(model, SampledStandIn) for _, model in named_leaves(composite)
+    )
+
+
+def _check_single(level: PlanTree) -> None:
+    if len(level.wiring.models) != 1 or level.inner:
+        raise ScenarioError(f"`{level.path}` is sampled, and what is in it is more than one simulator")
 
 
 def _read_device(level: PlanTree) -> SampledDevice:
     model: Any = level.wiring.models[0]
     name, period = level.name(0), level.composite.step
-    if len(level.wiring.models) != 1 or level.inner:
-        raise ScenarioError(f"`{level.path}` is sampled, and what is in it is more than one simulator")
     n, m, p = state_count(model) or 0, len(model.inputs), len(model.outputs)
     rate, shift = constant_terms(model)
     if isinstance(model, IdentifiedModel) and model.h == period:
@@ -216,7 +281,7 @@ def _read_device(level: PlanTree) -> SampledDevice:
     raise ScenarioError(f"`{level.path}` is sampled, and moves between its samples")
 
 
-def couple_devices(composite: Composite, devices: tuple[SampledDevice, ...]) -> tuple[SampledSystem, Array]:
+def couple_devices(composite: Composite, devices: tuple[Device, ...]) -> tuple[SampledSystem, Array]:
     """Return the system with its devices, and how the sources push its states."""
     leaves, names = named_leaves(composite), {device.name for device in devices}
     inner, pushes, shares = coupled_system(composite, names)
@@ -233,27 +298,43 @@ def couple_devices(composite: Composite, devices: tuple[SampledDevice, ...]) -> 
     A = np.zeros((len(x0), len(x0)))
     A[:n, :n], A[:n, n : n + len(shown)] = inner.A, pushes[:, held]
     C = np.hstack([inner.C, shares[:, held], np.zeros((len(base), more - len(shown)))])
-    kept = [f"{device.name}.x{number + 1}" for device in devices for number in range(len(device.x0))]
-    ends = [f"shown {number}" for number in range(len(shown))], [f"seen {k}" for k in range(len(looked))]
-    states = (*inner.states, *ends[0], *kept, *ends[1])
+    named = [_state_names(device) for device in devices]
+    looks = [f"seen {k}" for k in range(len(looked))]
+    states = (
+        *inner.states,
+        *(n for shows, _ in named for n in shows),
+        *(n for _, keeps in named for n in keeps),
+    )
+    states = (*states, *looks)
     system = ExactSolution(A, np.append(inner.b, np.zeros(more)), C, inner.d, x0, states, inner.ports)
     moved = np.vstack([pushes[:, ~held], np.zeros((more, (~held).sum()))])
     return SampledSystem(system, devices, seen, _device_slices(devices, n), shares[:, ~held]), moved
 
 
 def _start_outputs(
-    devices: tuple[SampledDevice, ...], seen: Array, base: Array, shares: Array
+    devices: tuple[Device, ...], seen: Array, base: Array, shares: Array
 ) -> tuple[Array, Array]:
-    """Return what devices show and see at the start, where all agree."""
-    own = np.concatenate([device.C @ device.x0 + device.shift for device in devices])
-    D = block_diagonal([device.D for device in devices])
+    """Return what devices show and see at the start, where all agree but those that announce samples."""
+    announced = [isinstance(device, AnnouncedDevice) for device in devices]
+    own = np.concatenate([device.own for device in devices])
+    D = block_diagonal(
+        [0.0 * each.D if waits else each.D for each, waits in zip(devices, announced, strict=True)]
+    )
     right = own + D @ (seen[:, :-1] @ base + seen[:, -1])
     shown = np.asarray(np.linalg.solve(np.eye(len(own)) - D @ seen[:, :-1] @ shares, right), dtype=float)
     return shown, np.asarray(seen[:, :-1] @ (base + shares @ shown) + seen[:, -1])
 
 
-def _device_slices(devices: tuple[SampledDevice, ...], first: int) -> tuple[tuple[slice, slice, slice], ...]:
-    shown, kept = [len(each.D) for each in devices], [len(each.F) for each in devices]
+def _state_names(device: Device) -> tuple[list[str], list[str]]:
+    """Return the names of what a device shows and keeps."""
+    if isinstance(device, AnnouncedDevice):
+        return device.places
+    shown = [f"shown by {device.name} {number}" for number in range(len(device.D))]
+    return shown, [f"{device.name}.x{number + 1}" for number in range(len(device.x0))]
+
+
+def _device_slices(devices: tuple[Device, ...], first: int) -> tuple[tuple[slice, slice, slice], ...]:
+    shown, kept = [len(each.D) for each in devices], [len(each.x0) for each in devices]
     ends = (first + np.cumsum([0, *shown, *kept, *(each.D.shape[1] for each in devices)])).tolist()
     slices = [slice(a, b) for a, b in pairwise(ends)]
     count = len(devices)
@@ -334,6 +415,9 @@ class DrivenSolution(ExactSolution):
             flows[chosen] = number
             kept.append(flow)
         jumps = self._jumps_at_breaks()
+        if 0 in jumps:
+            jump, told = jumps[0]
+            found[0] = jump @ np.concatenate([self.x0, told])
         for piece in range(count):
             found[piece + 1] = kept[flows[piece]] @ found[piece] + pushed[piece]
             if piece + 1 in jumps:
@@ -407,7 +491,7 @@ class DrivenSolution(ExactSolution):
 def run_solution(composite: Composite, stop: Duration) -> ExactSolution:
     """Return the exact solution of a run of this length: with what its sources play, and with what jumps."""
     played = played_sources(composite)
-    if played or any(level.composite.sampled for level in plan_tree(composite).levels()):
+    if played or has_devices(composite):
         return driven_solution(composite, stop, played[0][1].began if played else 0)
     return exact_solution(composite)
 

@@ -32,6 +32,7 @@ from hocket.analysis.linear_reading import (
     shift_time,
     time_layout,
 )
+from hocket.analysis.sampled_models import SampledStandInSimulator
 from hocket.engine.initialise import initialise, levels_of
 from hocket.engine.opening import open_level
 from hocket.engine.reference.instants import take_first_instants
@@ -261,7 +262,9 @@ def _observe_tree(root: Level, reading: Reading, micro: bool) -> ObservedRun:
         rows.clear()
     ends = not micro and all(level.length == ticks for level in levels_of(root))
     played = _live_sources(root)
-    if ends and not played:
+    # those that announce samples end steps, and rows are kept there too
+    announced = any(isinstance(each, SampledStandInSimulator) for _, _, each in leaf_children(root))
+    if ends and not played and not announced:
         tape = SourceTape((), root.clock, ticks)
         whole = np.column_stack([reading.Phi, reading.c])
         since = int(reading.since / reading.period)

@@ -40,7 +40,7 @@ class Coupler:
     ports in `rates`, else from the slopes of what it `reads`. `start` is u before the first step.
 
     Ports have the paths of those they stand for. The outputs `gap`, or `gap1`, `gap2` ..., are the residuals
-    g as they are; of degree 0, as they were in the last step.
+    g as they are; of degree 0, as they were in the last step, and at the start as they are.
     """
 
     equations: Sequence[str]
@@ -113,14 +113,12 @@ class Coupler:
 
     @cached_property
     def outputs(self) -> tuple[Port, ...]:
-        """The inputs it determines, and the residuals; those of a degree above 0 have direct feedthrough."""
+        """The inputs it determines, and the residuals, which have direct feedthrough."""
         known = {port.name for port in self.reads}
         names = gap_names(len(self.equations))
         gaps = [
-            Port(name)
-            if degree == 0
-            else Port(name, feedthrough=tuple(p if p in known else f"{GIVEN}{p}" for p in equation.paths))
-            for name, equation, degree in zip(names, self.parsed_equations, self.degrees, strict=True)
+            Port(name, feedthrough=tuple(p if p in known else f"{GIVEN}{p}" for p in equation.paths))
+            for name, equation in zip(names, self.parsed_equations, strict=True)
         ]
         return (*(Port(port.name, port.unit) for port in self.determines), *gaps)
 
@@ -168,9 +166,12 @@ class CouplerSimulator:
         self.holding = [number for number, degree in enumerate(model.degrees) if degree == 0]
         self.size = len(self.found) + len(self.holding)
         self.z: Array = np.zeros(0)
+        self.stepped = False
+        """Whether there is a last step: before it the residuals are those of the values at the start."""
 
     def start(self, t: float) -> None:
         self.z = np.array([*self.model.start, *[0.0] * len(self.holding)], dtype=float)
+        self.stepped = False
 
     def step(self, t: float, h: float, u: Array) -> float:
         """Improve what was given by what the equations are short of."""
@@ -184,13 +185,14 @@ class CouplerSimulator:
         part = 1.0 if self.model.over is None else self.model.over / h
         weighed = np.array([each if number in self.holding else part * each for number, each in enumerate(s)])
         self.z = np.concatenate([given - apply_matrix(self.W, weighed.reshape(s.shape)), s[self.holding]])
+        self.stepped = True
         return t + h
 
     def output(self, t: float, u: Array) -> Array:
         values, count = self._values_by_path(u[0]), len(self.found)
         kept = dict(zip(self.holding, self.z[count:], strict=True))
         gaps = [
-            kept[number] if number in kept else equation.residual(values)
+            kept[number] if number in kept and self.stepped else equation.residual(values)
             for number, equation in enumerate(self.model.parsed_equations)
         ]
         return np.concatenate([self.z[:count], np.array(gaps, dtype=float).reshape(-1, *self.z.shape[1:])])
@@ -198,11 +200,12 @@ class CouplerSimulator:
     def _values_by_path(self, numbers: Sequence[Value]) -> dict[str, Value]:
         return dict(zip((*self.read, *self.found), _floats_or_rows(numbers), strict=True))
 
-    def save(self) -> Array:
-        return self.z.copy()
+    def save(self) -> tuple[Array, bool]:
+        return self.z.copy(), self.stepped
 
-    def restore(self, state: Array) -> None:
-        self.z = state.copy()
+    def restore(self, state: tuple[Array, bool]) -> None:
+        z, self.stepped = state
+        self.z = z.copy()
 
     def close(self) -> None:
         """Nothing is held."""

@@ -408,3 +408,30 @@ def test_a_coupler_of_linear_equations_carries_rows():
         alone.start(0.0)
         alone.step(0.0, 0.1, columns[:, :, number])
         assert together[:, number] == pytest.approx(alone.output(0.1, columns[:, :, number]), rel=1e-14)
+
+
+def test_the_row_at_the_start_solves_equations_that_inputs_act_on_at_once():
+    """v = x - R i on both sides of a junction: at the start i = (x_a - x_b) / (R_a + R_b)."""
+    models = {
+        "a": hk.StateSpace([[-1.0]], [[0.0]], [[1.0]], [[-2.0]], [1.0], inputs=["i"], outputs=["v"]),
+        "b": hk.StateSpace([[-0.3]], [[0.5]], [[1.0]], [[-1.0]], [3.0], inputs=["i"], outputs=["v"]),
+    }
+    junction = {"equations": ["a.v = b.v", "a.i + b.i = 0"]}
+    made = hk.run(hk.Composite(hk.Scenario(models, constraints={"j": junction}), "50 ms"), 0.3)
+    assert made["j.a.i"].values[0] == pytest.approx(-2.0 / 3.0, rel=1e-12)
+    assert made["a.v"].values[0] == pytest.approx(1.0 + 4.0 / 3.0, rel=1e-12)
+    assert made["b.v"].values[0] == pytest.approx(3.0 - 2.0 / 3.0, rel=1e-12)
+
+
+def test_the_gap_at_the_start_is_that_of_the_row():
+    """What comes from outside is not known when the equations are prepared: v = e - 2 i with e(0) = 1."""
+    gain = hk.StateSpace(D=[[-2.0, 1.0]], inputs=["i", "e"], outputs=["v"])
+    outside = hk.StateSpace([[-1.0]], C=[[1.0]], x0=[1.0], outputs=["y"])
+    other = hk.StateSpace([[-0.3]], [[0.5]], [[1.0]], [[-1.0]], [3.0], inputs=["i"], outputs=["v"])
+    junction = {"equations": ["a.v = b.v", "a.i + b.i = 0"]}
+    models = {"a": gain, "b": other, "s": outside}
+    scenario = hk.Scenario(models, {"a.e": "s.y"}, constraints={"j": junction})
+    made = hk.run(hk.Composite(scenario, "50 ms"), 0.3)
+    prefix = "j_level."
+    short = made[f"{prefix}a.v"].values[0] - made[f"{prefix}b.v"].values[0]
+    assert made[f"{prefix}j.gap1"].values[0] == pytest.approx(short, abs=1e-12)

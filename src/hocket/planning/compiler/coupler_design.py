@@ -283,10 +283,28 @@ def derive_coupler(
     raise_faults([*started, *_third_derivative_faults(coupling, coupler, response)])
     S, _ = changes(response, _sigma(coupler))
     W = invert_sensitivity(S, coupler.equations, coupling.determines, coupling.where)
+    start = _start_values(coupling, coupler, response, S)
+    return CouplerDesign(coupling, replace(coupler, W=W.tolist(), start=start.tolist(), over=step), sloped)
+
+
+def _start_values(
+    coupling: ConstraintGroup, coupler: Coupler, response: Response, sensitivity: Array
+) -> Array:
+    """Return the determined inputs at the start.
+
+    Those that act on their equations at once solve them as they are then, to first order; the others are
+    those of the first step: no equation tells what they are at the start.
+    """
     base = response.base
     first = np.array([base.after.values[path] for path in coupling.determines])
-    start: Array = first - W @ np.array(_sigma(coupler)(base.after, base.start))
-    return CouplerDesign(coupling, replace(coupler, W=W.tolist(), start=start.tolist(), over=step), sloped)
+    matrix, short = sensitivity.copy(), np.array(_sigma(coupler)(base.after, base.start))
+    now = np.array(residuals(coupling.equations, base.start))
+    moved = np.array([np.array(residuals(coupling.equations, trial.start)) - now for trial in response.moved])
+    at_once = np.array(coupler.degrees) == 0
+    matrix[at_once], short[at_once] = (moved.T / response.nudge)[at_once], now[at_once]
+    if np.linalg.cond(matrix) > 1.0 / SINGULAR:
+        matrix, short = sensitivity, np.array(_sigma(coupler)(base.after, base.start))
+    return np.asarray(first - np.linalg.solve(matrix, short))
 
 
 def draft_coupler(scenario: Scenario, coupling: ConstraintGroup) -> CouplerDesign:
