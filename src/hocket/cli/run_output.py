@@ -20,7 +20,13 @@ from hocket.files.plotting import save_figure
 from hocket.files.run_folder import REPORT, Run
 from hocket.model.code_loading import is_code_refused
 
-WRITERS: Mapping[str, Callable[..., None]] = {".csv": Run.to_csv, ".parquet": Run.to_parquet}
+WRITERS: Mapping[str, Callable[..., None]] = {
+    ".csv": Run.to_csv,
+    ".parquet": Run.to_parquet,
+    ".h5": Run.to_hdf5,
+    ".hdf5": Run.to_hdf5,
+    ".mat": Run.to_mat,
+}
 """By the suffix of a file, how the rows of a run are written to it."""
 _ENDINGS = " or ".join(WRITERS)
 
@@ -32,7 +38,7 @@ def export(
         list[str] | None, option("PATTERN", "A port, or several with * and ?; may be repeated.")
     ] = None,
 ) -> None:
-    """Write the rows of a run as CSV or Parquet, time first.
+    """Write the rows of a run as CSV, Parquet, HDF5 or MATLAB.
 
     Examples:
         hocket export runs/car-001 car.csv --ports 'axle.*' --ports body.v

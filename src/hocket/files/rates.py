@@ -170,7 +170,7 @@ def event_bins(t: Array, values: Array, edges: Array, how: str) -> Array:
     bins = np.clip(np.searchsorted(edges, t[here], side="right") - 1, 0, len(edges) - 2)
     present = values[here]
     if how == "count":
-        return np.bincount(bins, minlength=len(edges) - 1).astype(np.float64)
+        return np.bincount(bins, np.ones(len(bins)), len(edges) - 1)
     if not len(bins) or how in ("mean", "integral"):
         return found
     starts = np.flatnonzero(np.r_[True, bins[1:] != bins[:-1]])

@@ -322,7 +322,7 @@ class Run(RunFrames):
             self._finest_samples(port)
         return tuple(found)
 
-    def _read_rates(self, ports: Sequence[str]) -> list[RecordedRate]:
+    def read_rates(self, ports: Sequence[str]) -> list[RecordedRate]:
         groups: dict[str, list[str]] = {}
         for port in ports:
             groups.setdefault(self._finest_samples(port).table.name, []).append(port)
@@ -347,8 +347,8 @@ def open_run(path: Path | str) -> Run:
 
 def _runs_by_name(beside: object) -> dict[str, Run]:
     """Return runs by what they are called, each once."""
-    given = list(beside.items()) if isinstance(beside, Mapping) else beside
-    expect(isinstance(given, Iterable) and not isinstance(given, str), "beside", beside, "runs")
+    expect(isinstance(beside, Iterable) and not isinstance(beside, str), "beside", beside, "runs")
+    given: Iterable[Any] = beside.items() if isinstance(beside, Mapping) else beside  # type: ignore[assignment]
     found: dict[str, Run] = {}
     for number, each in enumerate(given, 2):
         name, run = each if isinstance(each, tuple) else ("", each)

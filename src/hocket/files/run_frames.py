@@ -84,7 +84,7 @@ class RunFrames:
         """Return one rate as it was recorded."""
         raise NotImplementedError
 
-    def _read_rates(self, ports: Sequence[str]) -> list[RecordedRate]:
+    def read_rates(self, ports: Sequence[str]) -> list[RecordedRate]:
         """Return ports by rate, each where it was recorded finest."""
         raise NotImplementedError
 
@@ -150,7 +150,7 @@ class RunFrames:
         """
         raise_faults(choice_faults("how", how, HOWS))
         names = self.select(ports)
-        rates = self._read_rates(names)
+        rates = self.read_rates(names)
         edges, labels = self._edges(every, rates, origin)
         found, units = {}, {}
         for rate, column, name, unit in _columns(rates):
@@ -169,7 +169,7 @@ class RunFrames:
         pandas = import_extra("pandas", "pandas")
         names = self.select(ports or None)
         rows = {}
-        for rate, column, name, unit in _columns(self._read_rates(names)):
+        for rate, column, name, unit in _columns(self.read_rates(names)):
             t, values, kind = rate.t, rate.values[:, column], rate.kinds[column]
             present = values[~np.isnan(values)] if kind == EVENT else values
             row: dict[str, object] = {"unit": unit}
@@ -234,7 +234,7 @@ class RunFrames:
     def to_hdf5(self, path: Path | str, ports: Iterable[str] | None = None) -> None:
         """Write ports as they were recorded: a group for each rate, in it `time` and `ports`, with units."""
         h5py = import_extra("h5py", "hdf5")
-        rates = self._read_rates(self.select(ports))
+        rates = self.read_rates(self.select(ports))
         memory = io.BytesIO()
         with h5py.File(memory, "w") as file:
             file.attrs.update(self._heading())
@@ -252,7 +252,7 @@ class RunFrames:
         """Write ports as they were recorded, for MATLAB: `run.rates{1}` has time, names, units and values."""
         from scipy.io import savemat
 
-        rates = self._read_rates(self.select(ports))
+        rates = self.read_rates(self.select(ports))
         size = max((rate.values.nbytes for rate in rates), default=0)
         if size >= 1 << 31:
             what = f"{size / 1e9:.1f} GB at one rate do not fit into a .mat file"
@@ -264,7 +264,8 @@ class RunFrames:
             texts = {key: np.array(list(getattr(rate, key)), dtype=object) for key in ("names", "units")}
             cells[number] = {"table": rate.table, "time": rate.t, "values": rate.values, **texts}
         memory = io.BytesIO()
-        savemat(memory, {"run": {**self._heading(), "rates": cells}}, long_field_names=True, oned_as="column")
+        file: Any = memory
+        savemat(file, {"run": {**self._heading(), "rates": cells}}, long_field_names=True, oned_as="column")
         with replace_file(path) as out:
             out.write(memory.getbuffer())
 
@@ -297,7 +298,7 @@ class RunFrames:
         """Return ports on one time axis."""
         expect(interpolate in (None, True, False), "interpolate", interpolate, "True, False or None")
         names = self.select(ports)
-        rates = self._read_rates(names)
+        rates = self.read_rates(names)
         rows = self._rows(rates, rate)
         fills = rate != "union" if interpolate is None else interpolate
         found: dict[str, Array] = {}
