@@ -57,13 +57,15 @@ class PortDifference:
         both = np.isnan(self.reference) & np.isnan(self.other)
         with np.errstate(invalid="ignore"):
             apart = np.where(self.reference == self.other, 0.0, np.abs(self.other - self.reference))
-        return np.where(both, 0.0, np.where(np.isnan(apart), np.inf, apart))
+        found: Array = np.where(both, 0.0, np.where(np.isnan(apart), np.inf, apart))
+        return found
 
     @property
     def outside(self) -> Array:
         """Which instants are outside of the tube."""
         inside = (self.other >= self.lower) & (self.other <= self.upper)
-        return ~(inside | (self.difference == 0.0))
+        found: Array = ~(inside | (self.difference == 0.0))
+        return found
 
     @property
     def is_within(self) -> bool:
@@ -304,16 +306,16 @@ def _compare_port(
     port: str, first: _Columns, second: _Columns, absolute: float, relative: float, width: float
 ) -> PortDifference:
     (a, unit), (b, other_unit) = first.columns[port], second.columns[port]
-    empty = np.empty(0)
+    nothing = PortDifference(port, unit, *(np.empty(0) for _ in range(5)))
     try:
         gain, offset = conversion(other_unit, unit)
     except ValueError as error:
-        return PortDifference(port, unit, *[empty] * 5, remark=str(error))
+        return replace(nothing, remark=str(error))
     b = replace(b, values=gain * b.values + offset) if (gain, offset) != (1.0, 0.0) else b
     if EVENT in (*a.kinds, *b.kinds):
         a, b = replace(a, kinds=(EVENT,)), replace(b, kinds=(EVENT,))
     if not len(a.t) or not len(b.t) or a.t[0] > b.t[-1] or b.t[0] > a.t[-1]:
-        return PortDifference(port, unit, *[empty] * 5, remark="there is no time at which both have a value")
+        return replace(nothing, remark="there is no time at which both have a value")
     rows = union_rows([a, b])
     common = (rows.t >= max(a.t[0], b.t[0])) & (rows.t <= min(a.t[-1], b.t[-1]))
     rows = Instants(rows.t[common], rows.n[common])
@@ -352,5 +354,7 @@ def _envelope(rate: Rate, t: Array, width: float) -> tuple[Array, Array]:
 
 def _distance(row: Mapping[str, object]) -> tuple[float, float]:
     """Return how far a port is apart: by its peak, then in its unit; what could not be compared is farthest."""
-    sizes = row["of peak"], row["largest"]
-    return tuple(float(each) if isinstance(each, float) else np.inf for each in sizes)  # type: ignore[return-value]
+    share, size = (
+        float(each) if isinstance(each, float) else np.inf for each in (row["of peak"], row["largest"])
+    )
+    return share, size

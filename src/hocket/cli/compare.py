@@ -47,4 +47,4 @@ def compare(
     found = compared(
         reference, other, ports, absolute=absolute, relative=relative, time_tolerance=time_tolerance
     )
-    present_measures([found], plot, as_json, everything, found.outcome)
+    present_measures([found], plot, as_json, everything, found.outcome, verb="compare")

@@ -60,7 +60,7 @@ Record = Annotated[list[str] | None, option("PATTERN", 'Ports to keep, as "axle.
 Ledger = Annotated[
     bool, flag("--ledger", "Record the power through power bonds, and their energy residuals.")
 ]
-Csv = Annotated[Path | None, option("FILE", "Then write what was recorded.")]
+Csv = Annotated[Path | None, option("FILE", "Then write what was recorded; -: print it instead.")]
 Json = Annotated[Path | None, option("FILE", "Write everything as JSON; -: print it instead.", "--json")]
 AllRows = Annotated[bool, flag("--all", "Show all rows of the tables.")]
 Connect = Annotated[

@@ -6,6 +6,7 @@ Out: a CSV or Parquet file, a picture, an HTML page that needs nothing else
 
 from __future__ import annotations
 
+import sys
 import webbrowser
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -33,7 +34,7 @@ _ENDINGS = " or ".join(WRITERS)
 
 def export(
     run: RunFolder,
-    file: Annotated[Path, argument("FILE", f"Ends in {_ENDINGS}.")],
+    file: Annotated[Path, argument("FILE", f"Ends in {_ENDINGS}; -: CSV on standard output.")],
     ports: Annotated[
         list[str] | None, option("PATTERN", "A port, or several with * and ?; may be repeated.")
     ] = None,
@@ -44,6 +45,9 @@ def export(
         hocket export runs/car-001 car.csv --ports 'axle.*' --ports body.v
     """
     opened = open_noted_run(run)
+    if str(file) == "-":
+        opened.to_csv(sys.stdout.buffer, ports or None)
+        return
     kind = file.suffix.lower()
     if kind not in WRITERS:
         raise FileError(f"cannot write a `{kind}` file", str(file), f"a name that ends in {_ENDINGS}")

@@ -21,6 +21,7 @@ from hocket.errors import Fault, ScenarioError
 from hocket.execution.session import EngineName, Execution, Job, Progress, pause_collector
 from hocket.files.experiments import ExperimentLike, as_experiment, vary_experiment
 from hocket.files.run_folder import Run, RunFolder
+from hocket.files.source_hashes import hash_sources
 from hocket.model.arguments import (
     expect,
     expect_call,
@@ -111,10 +112,14 @@ def run_experiment(
 
     `interrupted` ends it in place of Ctrl-C, which reaches the main thread only.
     """
-    facts = (
+    facts: dict[str, Any] = (
         {"parameters": {path: _json_value(value) for path, value in parameters.items()}} if parameters else {}
     )
+    if experiment.origin:
+        facts["origin"] = experiment.origin
     expect_folder(folder)
+    if folder is not None and (sources := hash_sources(experiment.composite)):
+        facts["sources"] = sources
     expect_call("progress", progress, "two numbers: the time reached, the stop")
     expect_flags(ledger=ledger, overwrite=overwrite)
     job = replace(_job(experiment, record, ledger), facts=facts)

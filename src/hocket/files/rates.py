@@ -160,7 +160,13 @@ class Pieces:
         return found
 
     def _sum(self, values: Array) -> Array:
-        return np.bincount(self.bin, weights=values, minlength=self.count)
+        return _sum_by_bin(self.bin, values, self.count)
+
+
+def _sum_by_bin(bins: NDArray[np.intp], values: Array, count: int) -> Array:
+    found: Array = np.zeros(count)
+    np.add.at(found, bins, values)
+    return found
 
 
 def event_bins(t: Array, values: Array, edges: Array, how: str) -> Array:
@@ -170,7 +176,7 @@ def event_bins(t: Array, values: Array, edges: Array, how: str) -> Array:
     bins = np.clip(np.searchsorted(edges, t[here], side="right") - 1, 0, len(edges) - 2)
     present = values[here]
     if how == "count":
-        return np.bincount(bins, np.ones(len(bins)), len(edges) - 1)
+        return _sum_by_bin(bins, np.ones(len(bins)), len(edges) - 1)
     if not len(bins) or how in ("mean", "integral"):
         return found
     starts = np.flatnonzero(np.r_[True, bins[1:] != bins[:-1]])

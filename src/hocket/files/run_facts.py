@@ -169,6 +169,8 @@ _SHAPE: dict[str, Callable[[Any], bool]] = {
     "realtime": _has(overruns=_is_count, largest_lag=_is_number, factor=_is_number),
     "parameters": lambda value: isinstance(value, dict),
     "files": _is_table_of(_is_text),
+    "sources": _is_list_of(_has(model=_is_text, path=_is_text, sha256=_is_text)),
+    "origin": _is_text,
     "ended_by": _is_text,
     "torn": lambda value: value is True,
     "checksums": _has(bytes=_is_count, crc=_is_text),
