@@ -91,7 +91,7 @@ class PortDifference:
         }
 
     def _rms(self, apart: Array) -> float:
-        """Return the root of the mean square over time: between instants the difference is a straight line."""
+        """Return the root mean square over time: between instants the difference is a straight line."""
         signed = np.where(np.isfinite(apart), self.other - self.reference, np.nan)
         begin, end, length = signed[:-1], signed[1:], np.diff(self.t)
         if not length.sum():
@@ -353,7 +353,7 @@ def _envelope(rate: Rate, t: Array, width: float) -> tuple[Array, Array]:
 
 
 def _distance(row: Mapping[str, object]) -> tuple[float, float]:
-    """Return how far a port is apart: by its peak, then in its unit; what could not be compared is farthest."""
+    """Return how far a port is apart, by its peak and in its unit; what was not compared is farthest."""
     share, size = (
         float(each) if isinstance(each, float) else np.inf for each in (row["of peak"], row["largest"])
     )
