@@ -164,7 +164,7 @@ def _draw_lines(axes: Axes, lines: Sequence[Series]) -> None:
         style = ("-", "--", ":", "-.")[i // len(_COLOURS) % 4]
         lone = len(series.t) == 1 or _is_event(series)
         axes.plot(*decimate(series), "." if lone else style, color=_COLOURS[i % len(_COLOURS)], linewidth=1.3)
-    last_names = {series.name.rpartition(".")[2] for series in lines}
+    last_names = {series.name.partition(": ")[0].rpartition(".")[2] for series in lines}
     shared = f"{last_names.pop()} " if len(last_names) == 1 else ""
     axes.set_ylabel(_fit_label(f"{shared}[{lines[0].unit or '-'}]"))
     axes.margins(x=0)
