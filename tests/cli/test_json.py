@@ -24,7 +24,7 @@ WORDS = {
     "study": (
         "two_masses.toml",
         "--uncertain",
-        "left.A[2,1]=uniform(-2, -1)",
+        "second.A[2,1]=uniform(-0.2, -0.1)",
         "--runs",
         "4",
         "--no-estimate",
@@ -33,7 +33,7 @@ WORDS = {
     "compile": ("massless_link.toml", "--out", "compiled.toml"),
     "tune": ("two_masses.toml", "--budget", "6", "--workers", "1"),
     "capabilities": ("car.toml",),
-    "sweep": ("two_masses.toml", "--vary", "left.A[2,1]=-2:-1:2", "--stop", "1"),
+    "sweep": ("two_masses.toml", "--vary", "second.A[2,1]=-0.2:-0.1:2", "--stop", "1"),
     "show": ("car.toml",),
     "plan": ("car.toml",),
     "describe": ("car.toml",),
@@ -126,7 +126,9 @@ def test_a_table_on_standard_output(place, monkeypatch):
     hk.open_run("runs/csv").to_csv("file.csv")
     assert done.stdout == Path("file.csv").read_text()
     assert good("export", "runs/csv", "-") == done.stdout
-    swept = invoked("sweep", "two_masses.toml", "--vary", "left.A[2,1]=-2,-1", "--stop", "1", "--csv", "-")
+    swept = invoked(
+        "sweep", "two_masses.toml", "--vary", "second.A[2,1]=-0.2,-0.1", "--stop", "1", "--csv", "-"
+    )
     assert [line.split(",")[0] for line in swept.stdout.splitlines()] == ["run", "001", "002"]
     refused("run", "masses.toml", "--stop", "1", "--csv", "-", "--json", "-")
 

@@ -306,7 +306,8 @@ def _compare_port(
     port: str, first: _Columns, second: _Columns, absolute: float, relative: float, width: float
 ) -> PortDifference:
     (a, unit), (b, other_unit) = first.columns[port], second.columns[port]
-    nothing = PortDifference(port, unit, *(np.empty(0) for _ in range(5)))
+    none: Array = np.empty(0)
+    nothing = PortDifference(port, unit, none, none, none, none, none)
     try:
         gain, offset = conversion(other_unit, unit)
     except ValueError as error:

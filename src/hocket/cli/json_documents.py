@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 VERSION = 1
 """It grows when a key goes or means something else; new keys may come without."""
@@ -54,13 +54,15 @@ def _is_name(key: str, names: Collection[str]) -> bool:
     return key in names or bool(re.search(r"\w\.\w|\[\d", key))
 
 
-_TEXT, _NUMBER = {"type": "string"}, {"type": ["number", "null"]}
-_TEXTS = {"type": "array", "items": _TEXT}
-_FLAG = {"type": "boolean"}
-_ROWS = {"type": "array", "items": {"type": "object"}}
+_Schema: TypeAlias = dict[str, Any]
+_TEXT: _Schema = {"type": "string"}
+_NUMBER: _Schema = {"type": ["number", "null"]}
+_TEXTS: _Schema = {"type": "array", "items": _TEXT}
+_FLAG: _Schema = {"type": "boolean"}
+_ROWS: _Schema = {"type": "array", "items": {"type": "object"}}
 _SNAKE = "^[a-z][a-z0-9_]*$"
-_MAP = {"type": "object"}
-_VERDICT = {"good": _FLAG, "outcome": _TEXT, "verdict": _TEXTS}
+_MAP: _Schema = {"type": "object"}
+_VERDICT: dict[str, _Schema] = {"good": _FLAG, "outcome": _TEXT, "verdict": _TEXTS}
 KEYS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "run": {
         "name": _TEXT, "status": _TEXT, "good": _FLAG, "folder": _TEXT, "start": _NUMBER, "stop": _NUMBER,

@@ -75,7 +75,7 @@ def _plan_facts(experiment: Experiment, levels: Mapping[str, PlanTree]) -> dict[
             "level": path,
             "step [s]": float(level.composite.step),
             "orchestrator": wording.describe_orchestrator(level.composite.orchestrator),
-            "lines": replace(level.plan, inner={}).lines()[1:],
+            "lines": list(replace(level.plan, inner={}).lines())[1:],
         }
         for path, level in levels.items()
     ]
