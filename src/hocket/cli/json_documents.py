@@ -51,7 +51,7 @@ def _json_value(value: Any, by_name: bool, names: Collection[str]) -> Any:
 
 def _is_name(key: str, names: Collection[str]) -> bool:
     """Return whether a key is a path of the user's, such as `axle.step`, or a name that varies."""
-    return key in names or bool(re.search(r"\w\.\w|\[\d", key))
+    return key in names or bool(re.search(r"\w\.\w|\[\d+(, ?\d+)*\]", key))
 
 
 _Schema: TypeAlias = dict[str, Any]
