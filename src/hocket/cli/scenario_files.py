@@ -44,7 +44,7 @@ def new(
 
 
 def schema(
-    answers: Annotated[bool, flag("--answers", "The schema of what --json writes instead.")] = False,
+    answers: Annotated[bool, flag("--answers", "The schema of the JSON that verbs write, instead.")] = False,
 ) -> None:
     """Print the JSON Schema of scenario files, for completion in an editor.
 
