@@ -119,9 +119,8 @@ def _scenario_facts(
         around = levels[path.rpartition(".")[0]] if path else None
         inside.append({"level": path, "about": list(_level_facts(levels[path], around))})
         connections += [{"level": path, **row} for row in _connection_rows(each, levels[path])]
-        bonds += [
-            {"level": path} | {k: str(v) for k, v in row.items()} for row in _bond_rows(each, levels[path])
-        ]
+        for row in _bond_rows(each, levels[path]):
+            bonds.append({"level": path, **{key: str(value) for key, value in row.items()}})
         for name, model in each.scenario.models.items():
             if not isinstance(model, Composite):
                 ports = {"inputs": model.inputs, "outputs": model.outputs}
