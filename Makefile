@@ -41,6 +41,7 @@ test-sanitized: $(STAMP)
 # what docs hold of the source: the schema of scenario files, a line about every module
 lists: $(STAMP)
 	$(BIN)/hocket schema > docs/hocket.schema.json
+	$(BIN)/hocket schema --answers > docs/hocket.answers.schema.json
 	$(BIN)/python tools/house.py --publish
 
 # changes the source in one place at a time, in a copy, and says which changes no test notices

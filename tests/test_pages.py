@@ -48,6 +48,7 @@ SETTINGS: dict[str, Callable[[], dict[str, Any]]] = {
     "energy.md": _couple_bond,
     "nesting.md": lambda: {"composite": hk.read("tuned_masses.toml").composite},
     "report.md": _keep_car,
+    "results.md": _keep_car,
 }
 """What the text of a page speaks of before its code does."""
 FOREIGN = {"fmus.md": "bus.fmu", "ssp.md": "Rain.ssd"}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hocket.analysis.coupling_check import check
     from hocket.analysis.error_budget import error_budget
+    from hocket.analysis.run_comparison import compare
     from hocket.analysis.uncertainty import study
     from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
     from hocket.execution.compile import compile
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from hocket.simulators.fmu.recipe import Fmu
     from hocket.simulators.ode import Event, Ode
     from hocket.simulators.python import Python
+    from hocket.simulators.schedule import Schedule
     from hocket.simulators.simpy_environment import SimPy
     from hocket.simulators.sources import Csv, Function, Table
     from hocket.simulators.state_space import Gain, StateSpace, Sum
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
 __all__ = [  # noqa: RUF022 - in the order of the story
     # what is coupled
     "Scenario", "Connection", "Bond", "Crossing", "Port", "Capabilities",
-    "StateSpace", "Sum", "Gain", "Python", "Ode", "Event", "Fmu", "Table", "Csv", "Function",
+    "StateSpace", "Sum", "Gain", "Python", "Ode", "Event", "Fmu", "Table", "Csv", "Schedule", "Function",
     "SimPy", "Devs", "Atomic",
     # how
     "Composite", "Experiment", "Jacobi", "GaussSeidel", "Iterate", "Multirate", "Asynchronous", "Adaptive",
@@ -62,7 +64,7 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     # a better coupling
     "compile", "nest", "tune",
     # running and looking
-    "check", "run", "resume", "open", "sweep", "study", "error_budget", "Run", "open_run",
+    "check", "run", "resume", "open", "sweep", "study", "error_budget", "Run", "open_run", "compare",
     # what can go wrong
     "HocketError", "ScenarioError", "SimulatorError", "ConvergenceError",
 ]
@@ -73,6 +75,7 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
     _MODULES = {
         "analysis.coupling_check": ("check",),
         "analysis.error_budget": ("error_budget",),
+        "analysis.run_comparison": ("compare",),
         "analysis.uncertainty": ("study",),
         "errors": ("ConvergenceError", "HocketError", "ScenarioError", "SimulatorError"),
         "execution.compile": ("compile",),
@@ -97,6 +100,7 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
         "simulators.fmu.recipe": ("Fmu",),
         "simulators.ode": ("Event", "Ode"),
         "simulators.python": ("Python",),
+        "simulators.schedule": ("Schedule",),
         "simulators.simpy_environment": ("SimPy",),
         "simulators.sources": ("Csv", "Function", "Table"),
         "simulators.state_space": ("Gain", "StateSpace", "Sum"),

@@ -174,7 +174,7 @@ def test_remedies_are_the_same_on_the_screen_and_in_json(folder):
     done = invoked("check", EXAMPLE, "--json", "out.json")
     said = done.stdout.splitlines()
     first = said.index("energy residual of couplings") + 1
-    rows = json.loads(Path("out.json").read_text())["energy residual of couplings"]
+    rows = json.loads(Path("out.json").read_text())["energy_residual_of_couplings"]
     heads = [head for head in said[first].split("  ") if head]
     assert [head.strip() for head in heads] == list(rows[0])
     for line, row in zip(said[first + 1 :], rows, strict=False):
@@ -182,7 +182,7 @@ def test_remedies_are_the_same_on_the_screen_and_in_json(folder):
         assert f" {Share(row['relative residual'])} " in line
         assert line.rstrip().endswith(f" {format_cell(row['relative cost'])}")
     # the hold: 1 + (omega H)^2 of energy in each step, so that its root is the factor of the motion
-    assert rows[0]["spectral radius"] == pytest.approx(1.04**0.5, rel=1e-9)
+    assert rows[0]["spectral_radius"] == pytest.approx(1.04**0.5, rel=1e-9)
 
 
 def test_a_remedy_that_fails_is_said_to_fail():
@@ -209,14 +209,14 @@ def test_trust_leaves_the_accounts_out(folder):
     invoked("run", EXAMPLE, "--ledger", "--trust", "--folder", "out")
     invoked("check", "out", "--json", "out.json")
     plain, out = (json.loads(Path(name).read_text()) for name in ("plain.json", "out.json"))
-    assert [row["port"] for row in out["estimated errors"]] == [
-        row["port"] for row in plain["estimated errors"]
+    assert [row["port"] for row in out["estimated_errors"]] == [
+        row["port"] for row in plain["estimated_errors"]
     ]
     assert out["doubts"] == plain["doubts"]
-    assert out["energy through power bonds"] == plain["energy through power bonds"]
-    (row,) = out["energy through power bonds"]
-    assert row["energy residual"] == pytest.approx(FIRST * (1.04**100 - 1.0), rel=1e-9)
-    assert row["per second"] == pytest.approx(row["energy residual"] / 20.0, rel=1e-12)
+    assert out["energy_through_power_bonds"] == plain["energy_through_power_bonds"]
+    (row,) = out["energy_through_power_bonds"]
+    assert row["energy_residual"] == pytest.approx(FIRST * (1.04**100 - 1.0), rel=1e-9)
+    assert row["per_second"] == pytest.approx(row["energy_residual"] / 20.0, rel=1e-12)
 
 
 def test_bonds_are_summed_per_level(folder):
@@ -224,10 +224,10 @@ def test_bonds_are_summed_per_level(folder):
     good("run", path, "--stop", "20", "--folder", "out", "--quiet")
     done = invoked("check", "out", "--json", "out.json")
     assert "energy through power bonds, by level" in done.stdout
-    outer, inner = json.loads(Path("out.json").read_text())["energy through power bonds, by level"]
+    outer, inner = json.loads(Path("out.json").read_text())["energy_through_power_bonds_by_level"]
     # the level inside has steps of half the length
     assert (outer["level"], outer["bonds"], inner["level"], inner["bonds"]) == ("outermost", 2, "axle", 1)
-    assert outer["energy residual"] == pytest.approx(2.0 * FIRST * (1.04**100 - 1.0), rel=1e-9)
+    assert outer["energy_residual"] == pytest.approx(2.0 * FIRST * (1.04**100 - 1.0), rel=1e-9)
     assert inner["gained"] == pytest.approx(FIRST * (1.01**200 - 1.0), rel=1e-9)
     assert inner["lost"] == 0.0
 
@@ -318,9 +318,9 @@ def test_stored_energy_is_told_beside_the_bonds(folder):
     # (1 + 0.25) / 2 J, times 1.04^100
     assert "stored: 625 mJ at the start, 31.6 J at the end in 2 simulators" in said
     invoked("check", "out", "--json", "out.json")
-    spring, mass, both = json.loads(Path("out.json").read_text())["stored energy"]
+    spring, mass, both = json.loads(Path("out.json").read_text())["stored_energy"]
     assert [spring["simulator"], mass["simulator"], both["simulator"]] == ["spring", "mass", "together"]
-    assert (spring["at the start"], mass["at the start"]) == (0.5, 0.125)
+    assert (spring["at_the_start"], mass["at_the_start"]) == (0.5, 0.125)
     assert both["change"] == pytest.approx(FIRST * (1.04**100 - 1.0), rel=1e-9)
     assert "stored energy" in invoked("check", "out").stdout
 

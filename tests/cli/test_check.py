@@ -21,7 +21,7 @@ A = [[0, 1], [-0.1, -0.01]]
 B = [[0], [0.1]]
 C = [[1, 0], [0, 1]]
 x0 = [1, 0]
-inputs = ["force [N]"]
+inputs = ["force_n"]
 outputs = ["x [m]", "v [m/s]"]
 [models.b]
 type = "state-space"
@@ -31,7 +31,7 @@ C = [[10, 1]]
 D = [[-10, -1]]
 x0 = [2, 0]
 inputs = ["x [m]", "v [m/s]"]
-outputs = ["force [N]"]
+outputs = ["force_n"]
 [connections]
 "a.force" = "b.force"
 "b.x" = "a.x"
@@ -83,8 +83,8 @@ def test_json(tmp_path):
     done = invoked("check", written(tmp_path), "--json", "-")
     facts = json.loads(done.stdout)
     assert facts["good"] == (done.exit_code == 0) == facts["stable"]
-    assert {row["port"] for row in facts["predicted errors"]} == {"a.x", "a.v", "b.force"}
-    assert facts["zero-stable"]
+    assert {row["port"] for row in facts["predicted_errors"]} == {"a.x", "a.v", "b.force"}
+    assert facts["zero_stable"]
     again = invoked("check", written(tmp_path), "--json", tmp_path / "facts.json")
     assert json.loads((tmp_path / "facts.json").read_text()) == facts
     assert again.stdout.splitlines()[-1] == f"wrote {tmp_path / 'facts.json'}"
@@ -184,9 +184,9 @@ def test_other_steps_robustness_and_consistency(tmp_path):
     assert "\nrelative consistency (Glumac and Kovacic)\n" in said
     assert "\ndelta = " in said
     facts = json.loads(good("check", a_loop(tmp_path), "--json", "-"))
-    assert facts["largest stable step"] == pytest.approx(math.log(2.0), rel=1e-6)
-    assert [row["uncertain"] for row in facts["stability radii"]] == ["plant"]
-    assert facts["relative consistency"] > 0.0
+    assert facts["largest_stable_step"] == pytest.approx(math.log(2.0), rel=1e-6)
+    assert [row["uncertain"] for row in facts["stability_radii"]] == ["plant"]
+    assert facts["relative_consistency"] > 0.0
     without = good("check", a_loop(tmp_path), "--no-robust")
     assert "other macro steps" not in without
     assert "stability radi" not in without
@@ -291,7 +291,7 @@ def test_pilot_runs_and_the_limit_of_the_error(tmp_path):
     assert not good("check", file, "--no-pilot").startswith("sound along this trajectory")
     said = json.loads(good("check", file, "--json", "-"))
     assert said["judgement"] == "sound"
-    assert said["along the trajectory"]["limit"] == 0.5
+    assert said["along_the_trajectory"]["limit"] == 0.5
     done = invoked("check", file, "--max-error", "0.1%")
     assert done.exit_code == 1
     assert done.stdout.startswith("unsound along this trajectory, to 2 s: ")

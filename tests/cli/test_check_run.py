@@ -125,8 +125,8 @@ def test_json_and_picture(run):
     facts = json.loads(done.stdout)
     assert done.stderr == ""
     assert facts["good"]
-    assert (facts["method"], facts["expected order"], facts["found before"]) == ("Richardson", 2, False)
-    assert [row["port"] for row in facts["estimated errors"]] == ["first.force", "second.v", "second.x"]
+    assert (facts["method"], facts["expected_order"], facts["found_before"]) == ("Richardson", 2, False)
+    assert [row["port"] for row in facts["estimated_errors"]] == ["first.force", "second.v", "second.x"]
     text = good("check", run, "--json", "facts.json", "--plot", "bands.png")
     assert text.splitlines()[-2:] == ["wrote bands.png", "wrote facts.json"]
     again = json.loads(Path("facts.json").read_text())

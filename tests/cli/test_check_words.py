@@ -72,18 +72,18 @@ def test_the_rounding_of_an_output_that_stays_zero_is_no_error(tmp_path):
     file = tmp_path / "symmetric.toml"
     file.write_text(SYMMETRIC.format(other=1))
     facts = json.loads(good("check", file, "--json", "-"))
-    by_port = {row["port"]: row for row in facts["predicted errors"]}
-    assert by_port["a.difference"]["global error"] < 1e-13
-    assert by_port["a.difference"]["of peak"] == 0.0
+    by_port = {row["port"]: row for row in facts["predicted_errors"]}
+    assert by_port["a.difference"]["global_error"] < 1e-13
+    assert by_port["a.difference"]["of_peak"] == 0.0
     assert " in `b.y`, " in facts["verdict"][1]
-    assert facts["observed order"] == pytest.approx(1.0, abs=0.1)
+    assert facts["observed_order"] == pytest.approx(1.0, abs=0.1)
     file.write_text(SYMMETRIC.format(other=1.001))
     (wrong,) = [
         row
-        for row in json.loads(good("check", file, "--json", "-"))["predicted errors"]
+        for row in json.loads(good("check", file, "--json", "-"))["predicted_errors"]
         if row["port"] == "a.difference"
     ]
-    assert 1e-4 < wrong["of peak"] < 1.0
+    assert 1e-4 < wrong["of_peak"] < 1.0
 
 
 def test_a_simulator_alone_has_no_error_but_rounding(tmp_path):
@@ -119,11 +119,11 @@ def test_what_no_run_could_end_at_is_refused(tmp_path, step, stop, near):
 
 def test_of_a_very_long_run_the_beginning_is_predicted(tmp_path):
     facts = json.loads(good("check", lags(tmp_path, stop="1e9 s"), "--json", "-"))
-    (left_out,) = [reason for reason in facts["not judged"] if reason.startswith("global error after ")]
+    (left_out,) = [reason for reason in facts["not_judged"] if reason.startswith("global error after ")]
     assert left_out.endswith(": the run has 100,000,000,000 macro steps, only the first are predicted")
     first = json.loads(good("check", lags(tmp_path, stop="10 s"), "--json", "-"))
-    for long, short in zip(facts["predicted errors"], first["predicted errors"], strict=True):
-        assert long["global error"] == pytest.approx(short["global error"], rel=1e-9)
+    for long, short in zip(facts["predicted_errors"], first["predicted_errors"], strict=True):
+        assert long["global_error"] == pytest.approx(short["global_error"], rel=1e-9)
 
 
 def test_a_coupling_that_does_not_follow_a_system_that_grows(tmp_path):
@@ -159,7 +159,7 @@ def test_times_of_a_run_that_starts_late_are_told_to_the_step(tmp_path):
     (tmp_path / "late.toml").write_text(text)
     facts = json.loads(good("check", tmp_path / "late.toml", "--json", "-"))
     told = float(facts["verdict"][1].partition(", at ")[2].partition(" s")[0])
-    assert told == pytest.approx(facts["predicted errors"][0]["at [s]"], abs=0.006)
+    assert told == pytest.approx(facts["predicted_errors"][0]["at_s"], abs=0.006)
     assert 1e9 < told <= 1e9 + 2
 
 
@@ -199,9 +199,9 @@ def test_one_minus_rho_is_never_shown_for_the_radius(tmp_path, coupling):
     said = good("check", file)
     facts = json.loads(good("check", file, "--json", "-"))
     missing = 1.0 - spectral_radius(read_linear(composite))
-    assert facts["spectral radius"] == pytest.approx(1.0 - missing, abs=1e-9)
-    assert len(facts["stability radii"]) == 2
-    shown = [value for row in facts["stability radii"] for value in row.values() if isinstance(value, float)]
+    assert facts["spectral_radius"] == pytest.approx(1.0 - missing, abs=1e-9)
+    assert len(facts["stability_radii"]) == 2
+    shown = [value for row in facts["stability_radii"] for value in row.values() if isinstance(value, float)]
     assert len(shown) >= 4
     assert all(value != pytest.approx(missing, rel=0.02) for value in shown)
     for share in (f"{100.0 * missing:.2g} %", f"{100.0 * missing:.3g} %", f"{missing:.3g}", f"{missing:.6g}"):
@@ -220,8 +220,8 @@ def test_what_equations_became_is_not_blamed_for_being_least_robust(tmp_path):
         assert "inserted by the pass modularity" in next(line for line in lines if line.startswith("link "))
         assert "`link`, inserted by the pass modularity, was identified" in "\n".join(lines)
         facts = json.loads(good("check", file, "--json", "-"))
-        assert [row["uncertain"] for row in facts["stability radii"]] == ["right", "left", "link"]
-        assert [row["note"] != "" for row in facts["stability radii"]] == [False, False, True]
+        assert [row["uncertain"] for row in facts["stability_radii"]] == ["right", "left", "link"]
+        assert [row["note"] != "" for row in facts["stability_radii"]] == [False, False, True]
 
 
 def test_the_stop_that_was_typed_is_where_the_fault_is(tmp_path):

@@ -73,8 +73,8 @@ def test_verify_compares_prediction_and_reality(file):
         facts["runs"], (composite, composite.with_changes(extrapolation="linear")), strict=True
     ):
         truth = exact_error(made)
-        assert run["error of the run"] == pytest.approx(truth, rel=1e-6)
-        assert run["predicted error"] == pytest.approx(truth, rel=1e-3)
+        assert run["error_of_the_run"] == pytest.approx(truth, rel=1e-6)
+        assert run["predicted_error"] == pytest.approx(truth, rel=1e-3)
     assert facts["proposed"] == facts["row"] == 0
     assert facts["changes"] == [
         {
@@ -255,9 +255,9 @@ def test_verify_runs_to_the_nearest_end_that_the_step_divides(file):
     """5 s are 166.7 steps of 30 ms: the run is one of 167."""
     words = ("--over", "step=0.03", "--verify")
     now, row = json.loads(good("tune", file, *words, "--json", "-"))["runs"]
-    assert (now["run to [s]"], row["run to [s]"]) == (5.0, 5.01)
+    assert (now["run_to_s"], row["run_to_s"]) == (5.0, 5.01)
     made = hk.read(file).composite.with_changes(step="30 ms")
-    assert row["error of the run"] == pytest.approx(exact_error(made, "5.01 s"), rel=1e-6)
+    assert row["error_of_the_run"] == pytest.approx(exact_error(made, "5.01 s"), rel=1e-6)
     assert "run to [s]" in good("tune", file, *words)
 
 
@@ -269,7 +269,7 @@ def test_a_run_that_starts_late_is_as_long_as_it_is(file):
     for one, other in zip(early["front"], late["front"], strict=True):
         assert other["error"] == pytest.approx(one["error"], rel=1e-9)
     for one, other in zip(early["runs"], late["runs"], strict=True):
-        assert other["error of the run"] == pytest.approx(one["error of the run"], rel=1e-6)
+        assert other["error_of_the_run"] == pytest.approx(one["error_of_the_run"], rel=1e-6)
     told = good("tune", file, "--over", "step=0.03")
     assert "its step of 30 ms does not divide the run to 12 s: stop at 11.98 s or 12.01 s" in told
 

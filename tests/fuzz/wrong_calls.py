@@ -148,6 +148,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
     finished = hk.run(_coupled(), "50 ms", folder=folder / "finished")
     hk.run(_coupled(), "50 ms", folder=folder / "saved", checkpoint_every="1 h")
     stepped = hk.open(_coupled())
+    frame = {"ports": ["a.y"], "rate": "union", "interpolate": True, "origin": "2024-01-01"}
     scenario_file = folder / "pair.toml"
     hk.write(hk.Experiment(_coupled(), stop="50 ms"), scenario_file)
     orchestrated = lambda made: _run_briefly(_coupled(orchestrator=made))  # noqa: E731
@@ -262,13 +263,24 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "outputs": ("y",),
                 "outside": "hold",
                 "types": None,
+                "origin": "",
+            },
+            _alone,
+        ),
+        "Schedule": GoodCall(
+            hk.Schedule,
+            {
+                "profiles": {"y": {"daily": {"06:00": 1.0}, "holidays": 0.0}},
+                "origin": "2024-01-01",
+                "holidays": ["2024-12-25"],
+                "days": 400,
             },
             _alone,
         ),
         "Csv": GoodCall(
             hk.Csv,
             {"path": table, "time": "time", "columns": ["y"], "interpolation": "linear", "outside": "hold"}
-            | {"types": {}, "folder": ""},
+            | {"types": {}, "folder": "", "origin": "", "time_zone": "", "time_format": "", "decimal": "."},
             _alone,
         ),
         "Function": GoodCall(hk.Function, {"f": math.sin, "outputs": ("y",), "folder": ""}, _alone),
@@ -551,8 +563,21 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
         "Run.select": GoodCall(finished.select, {"wanted": ["a.y"]}),
         "Run.table": GoodCall(finished.table, {"name": ""}),
         "Run.to_pandas": GoodCall(finished.to_pandas, {"table": ""}),
-        "Run.to_csv": GoodCall(finished.to_csv, {"path": folder / "out.csv", "ports": ["a.y"]}),
-        "Run.to_parquet": GoodCall(finished.to_parquet, {"path": folder / "out.parquet", "ports": ["a.y"]}),
+        "Run.to_pandas of all": GoodCall(finished.to_pandas, frame),
+        "Run.to_xarray": GoodCall(finished.to_xarray, frame),
+        "Run.to_csv": GoodCall(finished.to_csv, {"path": folder / "out.csv", **frame}),
+        "Run.to_parquet": GoodCall(finished.to_parquet, {"path": folder / "out.parquet", **frame}),
+        "Run.to_hdf5": GoodCall(finished.to_hdf5, {"path": folder / "out.h5", "ports": ["a.y"]}),
+        "Run.to_mat": GoodCall(finished.to_mat, {"path": folder / "out.mat", "ports": ["a.y"]}),
+        "Run.resample": GoodCall(
+            finished.resample, {"every": "10 ms", "how": "mean", "ports": ["a.y"], "origin": "2024-01-01"}
+        ),
+        "compare": GoodCall(
+            hk.compare,
+            {"a": finished, "b": finished.path, "ports": ["a.y"], "absolute": 0.0, "relative": 0.1}
+            | {"time_tolerance": "1 ms"},
+        ),
+        "Run.aggregate": GoodCall(finished.aggregate, {"above": 0.5}),
         "Run.plot": GoodCall(
             lambda port, path: finished.plot(port, path=path), {"port": "a.y", "path": folder / "a.png"}
         ),

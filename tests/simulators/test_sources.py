@@ -132,8 +132,9 @@ def test_columns_are_chosen_and_renamed(file):
     renamed = Csv(path, "t", {"speed [rad/s]": "wheel speed", "f": "force [N]"})
     assert renamed.outputs == (Port("speed", "rad/s"), Port("f"))
     assert values(renamed, 0.0) == [[1.0, 5.0]]
+    assert Csv(path, "t").outputs == (Port("wheel speed", "rad/s"), Port("force", "N"))
     with pytest.raises(FileError, match=r"cannot name a port(.|\n)*columns="):
-        Csv(path, "t")
+        Csv(file("t;a=b\n0;1\n", "odd.csv"), "t")
 
 
 def test_units_of_time_are_converted_without_drift(file):
@@ -169,7 +170,9 @@ def test_a_missing_file_is_named_at_once(file):
     [
         ("tiem,a", {}, "no column `time`(.|\n)*line 1(.|\n)*did you mean `tiem`"),
         ("time,force", {"columns": ["forse"]}, "no column `forse`(.|\n)*did you mean `force`"),
-        ("time,a,a", {}, "two outputs are named `a`"),
+        ("time,a,a", {}, "2 columns are called `a`"),
+        ("time,a [m],a [mm]", {"columns": ["a"]}, "2 columns are called `a`"),
+        ("time,time,a", {}, "2 columns are called `time`"),
         ("time,a", {"interpolation": "cubic"}, "`interpolation` cannot be 'cubic'"),
     ],
 )

@@ -69,7 +69,7 @@ def capabilities(
     printed = str(as_json) == "-"
     if as_json:
         facts = {"capabilities": can.rows(), "needs": [_need_facts(need) for need in found]}
-        write_json(as_json, facts | ({"emulated": changed.rows()} if changed else {}))
+        write_json(as_json, "capabilities", facts | ({"emulated": changed.rows()} if changed else {}))
     if not printed:
         columns = ("simulator", "kind", *(CAPABILITIES if everything else _FEW))
         rows = [{head: row[head] for head in row if head in columns} for row in can.rows()]

@@ -83,7 +83,7 @@ def compile(
     text = file.read_bytes().decode() if file.suffix.lower() == ".toml" else ""  # with its ends of lines
     after = replace(experiment, composite=made.level, original=text, **settings)
     if as_json:
-        write_json(as_json, _compilation_facts(made))
+        write_json(as_json, "compile", _compilation_facts(made))
     if not printed:
         print_out(*_compilation_lines(made, explain))
     if diff:

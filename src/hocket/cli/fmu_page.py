@@ -17,7 +17,8 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from hocket.cli.options import argument, flag, option
+from hocket.cli.options import Json, argument, flag, option
+from hocket.cli.output_files import check_outputs, write_json
 from hocket.cli.terminal import console, indent, is_terminal, label_grid, plain_table, print_out, titled_table
 from hocket.errors import ScenarioError, count, list_names
 from hocket.files.fmus import experiment_from_fmus
@@ -288,6 +289,7 @@ def probe(
     interface: Annotated[str, option("NAME", "co-simulation or model-exchange, if it has both.")] = "auto",
     time_limit: Annotated[str, option("TIME", "The longest time of a check.")] = "60 s",
     here: Annotated[bool, flag("--here", "In this process: a crash of the FMU ends it.")] = False,
+    as_json: Json = None,
 ) -> None:
     """Load an FMU, step it, and check that what it declares is true.
 
@@ -296,6 +298,7 @@ def probe(
     Examples:
         hocket probe engine.fmu
     """
+    check_outputs(as_json)
     limit: Any = positive_duration(time_limit, "--time-limit")
     named: Any = interface
     model = Fmu(file, interface=named, time_limit=limit)
@@ -303,6 +306,14 @@ def probe(
     busy = console(stderr=True, moving=True).status("probing it") if looked_at else nullcontext()
     with busy:
         found = probed(model, here=here)
+    if as_json:
+        rows = [{"name": each.name, "verdict": each.verdict, "found": each.what} for each in found.findings]
+        facts = {"good": not found.failed_checks, "summary": found.summary, "findings": rows}
+        write_json(as_json, "probe", facts)
+    if str(as_json) == "-":
+        if found.failed_checks:
+            raise typer.Exit(1)
+        return
     table = plain_table("capability", "verdict", no_wrap=True)
     table.add_column("found", overflow="fold")
     for finding in found.findings:

@@ -69,7 +69,7 @@ def nest(
     ):
         found = nested(experiment, tolerance, stop=stop, work=work, keep=keep, progress=told)
     if as_json:
-        write_json(as_json, _nesting_facts(found))
+        write_json(as_json, "nest", _nesting_facts(found))
     if not printed:
         first, *rest = found.verdict()
         print_out(Text(first, "bold"), *rest)

@@ -64,7 +64,7 @@ CheckpointEvery = Annotated[
     str | None,
     option("TIME", 'Real time between checkpoints, as "10 min"; `hocket resume RUN` goes on from them.'),
 ]
-Csv = Annotated[Path | None, option("FILE", "Then write what was recorded.")]
+Csv = Annotated[Path | None, option("FILE", "Then write what was recorded; -: print it instead.")]
 Json = Annotated[Path | None, option("FILE", "Write everything as JSON; -: print it instead.", "--json")]
 AllRows = Annotated[bool, flag("--all", "Show all rows of the tables.")]
 Connect = Annotated[

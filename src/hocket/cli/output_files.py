@@ -7,7 +7,6 @@ Out: files there
 from __future__ import annotations
 
 import json
-import math
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import Any
 
 import hocket
 from hocket.analysis.measure import Measure
+from hocket.cli.json_documents import json_document
 from hocket.cli.terminal import print_err, print_out
 from hocket.engine.recording import write_error
 from hocket.errors import FileError, HocketError, ScenarioError
@@ -25,24 +25,13 @@ from hocket.files.atomic_files import write_text
 from hocket.files.plotting import check_drawable
 
 
-def write_json(target: Path, facts: Mapping[str, Any]) -> None:
-    """Write facts as JSON, or print them."""
-    text = json.dumps(_json_value(facts), indent=2, allow_nan=False) + "\n"
+def write_json(target: Path, verb: str, facts: Mapping[str, Any]) -> None:
+    """Write the facts of a verb as JSON, or print them."""
+    text = json.dumps(json_document(verb, facts), indent=2, allow_nan=False) + "\n"
     if str(target) == "-":
         print(text, end="")
     else:
         write_text(target, text)
-
-
-def _json_value(value: Any) -> Any:
-    """Return a value as JSON can hold it: it has no infinity."""
-    if isinstance(value, Mapping):
-        return {str(key): _json_value(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_json_value(each) for each in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 @contextmanager

@@ -6,7 +6,7 @@ Out: the plan of every level, and what it costs; perhaps a picture of one macro 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -18,10 +18,12 @@ from rich.text import Text
 from hocket.cli import options
 from hocket.cli.command_arguments import read_changed
 from hocket.cli.options import option
-from hocket.cli.output_files import check_file, print_written
+from hocket.cli.output_files import check_file, check_outputs, print_written, write_json
 from hocket.cli.terminal import indent, print_notes, print_out
+from hocket.errors import merge_notes
 from hocket.files import wording
 from hocket.model.clock import format_duration
+from hocket.model.experiment import Experiment
 from hocket.planning.cost import Cost, LinkCost, plan_cost
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
@@ -31,6 +33,7 @@ def plan(
     files: options.Files,
     changes: options.Changes = options.NO_CHANGES,
     plot: Annotated[Path | None, option("SVG", "Draw one macro step as a timeline.")] = None,
+    as_json: options.Json = None,
 ) -> None:
     """Print what a step of each level consists of. Nothing is run.
 
@@ -40,21 +43,50 @@ def plan(
     """
     from hocket.report.timeline import check_svg_ending, write_timeline_svg
 
+    check_outputs(as_json)
     if plot:
         check_svg_ending(plot)
         check_file(plot)
     experiment = read_changed(files, changes, looks=True)
     levels = {level.path: level for level in plan_tree(experiment.composite).levels()}
+    if as_json:
+        write_json(as_json, "plan", _plan_facts(experiment, levels))
+    if str(as_json) == "-":
+        levels = {}
     for path, level in levels.items():
         around = levels[path.rpartition(".")[0]] if path else None
         if around:
             print_out("")
         print_out(*_plan_lines(level, around, path or experiment.name))
-    print_out("", *_cost_lines(plan_cost(plan_tree(experiment.composite))))
-    print_notes(experiment.notes)
+    if levels:
+        print_out("", *_cost_lines(plan_cost(plan_tree(experiment.composite))))
+        print_notes(experiment.notes)
     if plot:
         write_timeline_svg(plan_tree(experiment.composite), experiment.name, plot)
-        print_written(plot)
+    if levels:
+        print_written(plot, as_json)
+
+
+def _plan_facts(experiment: Experiment, levels: Mapping[str, PlanTree]) -> dict[str, object]:
+    """Return the plans of all levels and what a macro step costs, for JSON."""
+    made = plan_cost(plan_tree(experiment.composite))
+    plans = [
+        {
+            "level": path,
+            "step [s]": float(level.composite.step),
+            "orchestrator": wording.describe_orchestrator(level.composite.orchestrator),
+            "lines": list(replace(level.plan, inner={}).lines())[1:],
+        }
+        for path, level in levels.items()
+    ]
+    return {
+        "name": experiment.name,
+        "levels": plans,
+        "macro step": float(made.step),
+        "simulator steps": {"all": float(sum(made.steps.values(), Fraction(0)))},
+        "values exchanged": float(made.values),
+        "notes": merge_notes(experiment.notes),
+    }
 
 
 def _plan_lines(level: PlanTree, around: PlanTree | None, name: str) -> Iterator[RenderableType]:

@@ -6,6 +6,7 @@ Out: a run folder, and a summary
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
@@ -24,10 +25,10 @@ from hocket.cli.command_arguments import (
     record_patterns,
 )
 from hocket.cli.options import flag, option
-from hocket.cli.output_files import check_outputs, print_written, run_folder
+from hocket.cli.output_files import check_outputs, print_written, run_folder, write_json
 from hocket.cli.run_estimate import announce_reruns, more_rows, print_summary
 from hocket.cli.terminal import print_err, print_measures, print_out, relay_fmu_logs, run_progress
-from hocket.errors import HocketError
+from hocket.errors import HocketError, ScenarioError
 from hocket.execution.run import experiment_to_run
 from hocket.files.error_estimate import ErrorEstimate, write_estimate
 from hocket.files.experiments import vary_experiment
@@ -72,6 +73,7 @@ def run(
     quiet: Annotated[bool, flag("--quiet", "Print the folder of the run only.")] = False,
     plot: Annotated[Path | None, option("[PNG]", "Then draw it; alone: in the folder of the run.")] = None,
     csv: options.Csv = None,
+    as_json: options.Json = None,
     fmus: options.FmuChoices = options.NO_FMU_CHOICES,
 ) -> None:
     """Run a scenario, or FMUs, and keep what was computed; options win over the file.
@@ -88,8 +90,12 @@ def run(
         hocket run a.fmu b.fmu --connect b.u=a.y --connect a.u=b.y
         hocket run car.toml --checkpoint-every "10 min"
     """
+    if str(csv) == str(as_json) == "-":
+        raise ScenarioError("`--csv -` and `--json -` are given", "", "one of them on standard output")
+    alone = "-" in (str(csv), str(as_json))  # on standard output, which then has nothing else
+    quiet = quiet or alone
     experiment = read_for_run("run", files, changes, fmus.observe or (), fmu_options(fmus), stop, ledger)
-    check_outputs(plot=Path("plot.png") if plot == options.IN_FOLDER else plot, others=[csv])
+    check_outputs(plot=Path("plot.png") if plot == options.IN_FOLDER else plot, others=[csv, as_json])
     typed = {"start": start, "stop": stop, "every": every, "record": record}
     with (
         run_folder(folder, folder_stem(files, experiment), overwrite) as place,
@@ -118,23 +124,53 @@ def run(
         within = "within the step from" if done.info.get("within_step") else "at"
         rows = "every row that is final" if done.info.get("within_step") else "every row so far"
         print_err(f"stopped by Ctrl-C {within} t = {done.info['reached']:g} s; {rows} is kept")
-    if quiet:
+    if alone:
+        print_err(str(place))
+    elif quiet:
         print_out(str(place))
     else:
         print_summary(done, place)
     picture = place / "plot.png" if plot == options.IN_FOLDER else plot
     believed = _estimate_trust(vary_experiment(meant, parameters), done, quiet) if trust else None
-    if csv:
+    if str(csv) == "-":
+        done.to_csv(sys.stdout.buffer)
+    elif csv:
         done.to_csv(csv)
     if picture and believed and believed.ports:
         believed.plot(picture)
     elif picture:
         done.plot(path=picture)
     if not quiet:
-        print_written(csv, picture)
+        print_written(csv, picture, as_json)
+    if as_json:
+        write_json(as_json, "run", _run_facts(done, place))
     wrong = believed is not None and believed.is_wrong
     if not done.is_complete or wrong or (strict and done.info.get("findings")):
         raise typer.Exit(1)
+
+
+def _run_facts(done: hocket.Run, place: Path) -> dict[str, object]:
+    """Return how it went, and the last value of each port."""
+    info, rows = done.info, sum(done.table(table.name).num_rows for table in done.tables)
+    known = {key: info.get(key) for key in ("start", "stop", "reached", "engine", "error", "counts")}
+    ports = (
+        [{"port": port, "unit": done[port].unit, "last": done.final(port)} for port in done.ports]
+        if rows
+        else []
+    )
+    return {
+        "name": done.name,
+        "status": done.status,
+        "good": done.is_complete,
+        "folder": str(place),
+        **known,
+        "wall seconds": info["timings"]["wall"],
+        "rows": rows,
+        "ports": ports,
+        "notes": list(map(str, info.get("notes", ()))),
+        "findings": info.get("findings", []),
+        "sources": info.get("sources", []),
+    }
 
 
 def _announce_instability(experiment: Experiment) -> None:

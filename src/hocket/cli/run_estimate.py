@@ -185,11 +185,12 @@ def present_measures(
     facts: Mapping[str, object] | None = None,
     more: str = "--all",
     remark: str = "",
+    verb: str = "check",
 ) -> None:
     """Print, draw and write measures, and end with the exit code of the outcome; JSON has `facts` too."""
     printed = str(as_json) == "-"
     if as_json:
-        write_json(as_json, {**(facts or {}), **join_facts(measures, outcome)})
+        write_json(as_json, verb, {**(facts or {}), **join_facts(measures, outcome)})
     if not printed:
         print_measures(measures, None if everything else ROWS, more, remark)
     drawn = draw_measures(measures, plot)

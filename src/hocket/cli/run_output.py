@@ -6,6 +6,7 @@ Out: a CSV or Parquet file, a picture, an HTML page that needs nothing else
 
 from __future__ import annotations
 
+import sys
 import webbrowser
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,24 +21,33 @@ from hocket.files.plotting import save_figure
 from hocket.files.run_folder import REPORT, Run
 from hocket.model.code_loading import is_code_refused
 
-WRITERS: Mapping[str, Callable[..., None]] = {".csv": Run.to_csv, ".parquet": Run.to_parquet}
+WRITERS: Mapping[str, Callable[..., None]] = {
+    ".csv": Run.to_csv,
+    ".parquet": Run.to_parquet,
+    ".h5": Run.to_hdf5,
+    ".hdf5": Run.to_hdf5,
+    ".mat": Run.to_mat,
+}
 """By the suffix of a file, how the rows of a run are written to it."""
 _ENDINGS = " or ".join(WRITERS)
 
 
 def export(
     run: RunFolder,
-    file: Annotated[Path, argument("FILE", f"Ends in {_ENDINGS}.")],
+    file: Annotated[Path, argument("FILE", f"Ends in {_ENDINGS}; -: CSV on standard output.")],
     ports: Annotated[
         list[str] | None, option("PATTERN", "A port, or several with * and ?; may be repeated.")
     ] = None,
 ) -> None:
-    """Write the rows of a run as CSV or Parquet, time first.
+    """Write the rows of a run as CSV, Parquet, HDF5 or MATLAB.
 
     Examples:
         hocket export runs/car-001 car.csv --ports 'axle.*' --ports body.v
     """
     opened = open_noted_run(run)
+    if str(file) == "-":
+        opened.to_csv(sys.stdout.buffer, ports or None)
+        return
     kind = file.suffix.lower()
     if kind not in WRITERS:
         raise FileError(f"cannot write a `{kind}` file", str(file), f"a name that ends in {_ENDINGS}")

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from hocket.cli.json_documents import document_schema_text
 from hocket.cli.options import argument, flag
 from hocket.cli.output_files import check_scenario_target
 from hocket.cli.terminal import print_out
@@ -42,7 +43,9 @@ def new(
     print_out(f"wrote {file}", f"run it:  hocket run {shlex.quote(str(file))}")
 
 
-def schema() -> None:
+def schema(
+    answers: Annotated[bool, flag("--answers", "The schema of the JSON that verbs write, instead.")] = False,
+) -> None:
     """Print the JSON Schema of scenario files, for completion in an editor.
 
     Save it beside your files and begin them with [bold]#:schema hocket.schema.json[/bold]
@@ -50,4 +53,4 @@ def schema() -> None:
     Examples:
         hocket schema > hocket.schema.json
     """
-    typer.echo(schema_text(), nl=False)
+    typer.echo(document_schema_text() if answers else schema_text(), nl=False)

@@ -17,9 +17,10 @@ from hocket.cli import options
 from hocket.cli.command_arguments import read_changed
 from hocket.cli.fmu_page import fmu_page, is_fmu
 from hocket.cli.options import flag
+from hocket.cli.output_files import check_outputs, write_json
 from hocket.cli.terminal import print_notes, print_out, titled_table
 from hocket.coupling.wiring import Drive
-from hocket.errors import ScenarioError
+from hocket.errors import ScenarioError, merge_notes
 from hocket.files import wording
 from hocket.model.clock import format_duration
 from hocket.model.composite import Composite
@@ -33,7 +34,9 @@ from hocket.simulators.python import Python
 from hocket.simulators.wrappers.emulation import emulation_layers, innermost_model
 
 
-def describe(files: options.Files, changes: options.Changes = options.NO_CHANGES) -> None:
+def describe(
+    files: options.Files, changes: options.Changes = options.NO_CHANGES, as_json: options.Json = None
+) -> None:
     """Classify a scenario as the literature does. Nothing is run.
 
     Examples:
@@ -41,8 +44,15 @@ def describe(files: options.Files, changes: options.Changes = options.NO_CHANGES
     """
     from hocket.analysis.classification import UNKNOWN, classify
 
+    check_outputs(as_json)
     experiment = read_changed(files, changes, looks=True)
     rows = [{"term": term, "here": here} for term, here in classify(experiment.composite).items()]
+    if as_json:
+        notes = merge_notes(experiment.notes)
+        facts = {"name": experiment.name, "terms": rows, "only its author knows": UNKNOWN, "notes": notes}
+        write_json(as_json, "describe", facts)
+        if str(as_json) == "-":
+            return
     print_out(*titled_table(experiment.name, rows, None))
     print_out("", "only its author knows:", *(f"  {question}" for question in UNKNOWN))
     print_notes(experiment.notes)
@@ -52,6 +62,7 @@ def show(
     files: options.Files,
     changes: options.Changes = options.NO_CHANGES,
     everything: Annotated[bool, flag("--all", "Of an FMU: its local variables too.")] = False,
+    as_json: options.Json = None,
 ) -> None:
     """Print levels, models, ports and connections, or all about an FMU. Nothing is run.
 
@@ -61,7 +72,8 @@ def show(
         hocket show a.fmu b.fmu --connect b.u=a.y
     """
     file, *more = files
-    if is_fmu(file) and not more and not changes.typed_options().keys() - {"--build"}:
+    check_outputs(as_json)
+    if not as_json and is_fmu(file) and not more and not changes.typed_options().keys() - {"--build"}:
         print_out(*fmu_page(file, everything, changes.build))
         return
     experiment = read_changed(files, changes, looks=True)
@@ -70,6 +82,10 @@ def show(
         raise ScenarioError(what, str(file), "an FMU", "leave it out: all of a scenario is shown")
     composite = without_constraints(experiment.composite, tries=False)
     levels = {level.path: level for level in plan_tree(composite).levels()}
+    if as_json:
+        write_json(as_json, "show", _scenario_facts(experiment, composite, levels))
+        if str(as_json) == "-":
+            return
     tree = Tree(_branch_label(experiment.name, _level_facts(levels[""], None)), guide_style="dim")
     _add_level(tree, composite, "", levels)
     print_out(tree)
@@ -88,6 +104,42 @@ def show(
     print_out(*titled_table(f"crossings of {experiment.name}", crossings, None))
     print_out("", _run_line(experiment))
     print_notes(experiment.notes)
+
+
+def _scenario_facts(
+    experiment: Experiment, composite: Composite, levels: Mapping[str, PlanTree]
+) -> dict[str, object]:
+    """Return what is shown, for JSON; paths are those from the outermost level."""
+    inside: list[dict[str, object]] = []
+    models: list[dict[str, object]] = []
+    connections: list[dict[str, object]] = []
+    bonds: list[dict[str, object]] = []
+    for before, each in levels_of(composite):
+        path = before.removesuffix(".")
+        around = levels[path.rpartition(".")[0]] if path else None
+        inside.append({"level": path, "about": list(_level_facts(levels[path], around))})
+        connections += [{"level": path, **row} for row in _connection_rows(each, levels[path])]
+        for row in _bond_rows(each, levels[path]):
+            bonds.append({"level": path, **{key: str(value) for key, value in row.items()}})
+        for name, model in each.scenario.models.items():
+            if not isinstance(model, Composite):
+                ports = {"inputs": model.inputs, "outputs": model.outputs}
+                listed = {
+                    role: [{"name": port.name, "unit": port.unit, "type": port.type} for port in those]
+                    for role, those in ports.items()
+                }
+                models.append({"model": f"{before}{name}", "about": list(_model_facts(model)), **listed})
+    return {
+        "name": experiment.name,
+        "start": float(experiment.start),
+        "stop": None if experiment.stop is None else float(experiment.stop),
+        "levels": inside,
+        "models": models,
+        "connections": connections,
+        "bonds": bonds,
+        "crossings": list(_crossing_rows(experiment.composite)),
+        "notes": merge_notes(experiment.notes),
+    }
 
 
 def _add_level(tree: Tree, composite: Composite, path: str, levels: Mapping[str, PlanTree]) -> None:

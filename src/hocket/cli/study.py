@@ -89,4 +89,6 @@ def study(
             workers=workers,
             progress=progress,
         )
-    runs.present_measures([found, found.sensitivities], plot, as_json, everything, found.outcome)
+    runs.present_measures(
+        [found, found.sensitivities], plot, as_json, everything, found.outcome, verb="study"
+    )

@@ -33,7 +33,7 @@ from hocket.cli.command_arguments import (
     split_assignment,
 )
 from hocket.cli.options import flag, option
-from hocket.cli.output_files import check_outputs, print_written, run_folder
+from hocket.cli.output_files import check_outputs, print_written, run_folder, write_json
 from hocket.cli.terminal import count_progress, is_terminal, plain_table, print_err, print_out, relay_fmu_logs
 from hocket.errors import FileError, ScenarioError, count
 from hocket.files.atomic_files import write_text
@@ -67,7 +67,8 @@ def sweep(
         bool, flag("--in-process", "Run FMUs in threads of this process, which they may end.")
     ] = False,
     quiet: Annotated[bool, flag("--quiet", "Print the folder of the runs only.")] = False,
-    csv: Annotated[Path | None, option("FILE", "Write the table, all of it.")] = None,
+    csv: Annotated[Path | None, option("FILE", "Write the table, all of it; -: print it instead.")] = None,
+    as_json: options.Json = None,
     fmus: options.FmuChoices = options.NO_FMU_CHOICES,
 ) -> None:
     """Run with every combination of parameters, in parallel, and print the final values.
@@ -81,7 +82,7 @@ def sweep(
     experiment = read_for_run("sweep", files, changes, fmus.observe or (), fmu_options(fmus), stop, ledger)
     fixed = parse_assignments(experiment, changes.assign or ())
     varied = _parameter_combinations(experiment, vary)
-    check_outputs(others=[csv])
+    check_outputs(as_json, others=[csv])
     typed = {"start": start, "stop": stop, "every": every, "record": record, "set": changes.assign}
     with (
         run_folder(folder, f"{folder_stem(files, experiment)}-sweep", overwrite) as place,
@@ -106,7 +107,7 @@ def sweep(
         )
         said += [str(result) for result in results if isinstance(result, Exception)]
         _raise_scenario_fault(results)
-    _print_results(varied, results, place, quiet, csv)
+    _print_results(varied, results, place, quiet, csv, as_json)
     good = [isinstance(result, hocket.Run) and result.is_complete for result in results]
     if not all(good) or len(results) < len(varied):
         raise typer.Exit(1)
@@ -167,6 +168,7 @@ def _print_results(
     place: Path,
     quiet: bool,
     csv: Path | None,
+    as_json: Path | None,
 ) -> None:
     """Print the table and where the runs are; write the table."""
     runs = [run for run in results if isinstance(run, hocket.Run)]
@@ -183,6 +185,23 @@ def _print_results(
         print_err(f"stopped by Ctrl-C: {len(results):,} of {count(len(varied), 'run')} were begun")
     if csv:
         _write_csv(csv, heads, rows)
+    if as_json:
+        runs_facts = [
+            {
+                "run": row[0],
+                "parameters": one,
+                "final": dict(zip(heads[1 + len(one) : -1], row[1 + len(one) : -1], strict=True)),
+                "status": row[-1],
+            }
+            for (one, _), row in zip(pairs, rows, strict=True)
+        ]
+        good = len(results) == len(varied) and all(
+            isinstance(r, hocket.Run) and r.is_complete for r in results
+        )
+        write_json(as_json, "sweep", {"folder": str(place), "good": good, "runs": runs_facts})
+    if "-" in (str(csv), str(as_json)):
+        print_err(str(place))
+        return
     if quiet:
         print_out(str(place))
         return
@@ -222,4 +241,7 @@ def _write_csv(file: Path, heads: list[str], rows: list[list[Any]]) -> None:
     text = StringIO()
     writer = comma_separated.writer(text, lineterminator="\n")
     writer.writerows([heads, *rows])
-    write_text(file, text.getvalue())
+    if str(file) == "-":
+        print(text.getvalue(), end="")
+    else:
+        write_text(file, text.getvalue())

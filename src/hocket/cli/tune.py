@@ -297,7 +297,7 @@ def tune(
         write_tuning_page(made, page, asked.experiment)
     tuned = front.write_tuned_scenario(story, target) if writes else None
     if as_json and not (verify and printed):
-        write_json(as_json, front.front_facts(made, story, (), watch.total, watch.ended_by))
+        write_json(as_json, "tune", front.front_facts(made, story, (), watch.total, watch.ended_by))
     if not printed:
         print_written(plot, page and with_size(page), tuned, as_json)
     if watch.time_is_up:
@@ -309,7 +309,7 @@ def tune(
     if verify:
         runs = front.verification_rows(made, story)
         if as_json:
-            write_json(as_json, front.front_facts(made, story, runs, watch.total, watch.ended_by))
+            write_json(as_json, "tune", front.front_facts(made, story, runs, watch.total, watch.ended_by))
         if not printed:
             print_out(*front.comparison_lines(runs))
 

@@ -30,9 +30,11 @@ from hocket.errors import FileError, HocketError, InternalError
 from hocket.model.protocols import Array
 
 SAMPLES, CHECKSUMS = "samples", "checksums"
+MOVING, HELD, EVENT = "moving", "held", "event"
+"""Kinds of columns: what they are between two rows."""
 RESCUED = ".rows"
 """What a table's file of rows ends with that compiled code wrote when the process crashed."""
-_NAME, _UNIT = b"hocket.table", b"unit"
+_NAME, _UNIT, _KIND = b"hocket.table", b"unit", b"kind"
 _AT_ONCE = 1 << 30  # macOS refuses to write 2 GiB in one call
 _TORN = (pa.ArrowException, OSError, EOFError)
 
@@ -48,12 +50,15 @@ class SampleTable:
     columns: tuple[str, ...]
     units: tuple[str, ...] = ()
     """One per column; left out: none has a unit."""
+    kinds: tuple[str, ...] = ()
+    """One per column: MOVING between its rows, HELD there, or an EVENT, absent there; empty: not known."""
 
     def __post_init__(self) -> None:
-        if self.units and len(self.units) != len(self.columns):
-            counts = f"{len(self.units)} units for {len(self.columns)} columns"
-            raise InternalError(f"table `{self.name}` has {counts}")
-        object.__setattr__(self, "units", self.units or ("",) * len(self.columns))
+        for name, given in (("units", self.units), ("kinds", self.kinds)):
+            if given and len(given) != len(self.columns):
+                counts = f"{len(given)} {name} for {len(self.columns)} columns"
+                raise InternalError(f"table `{self.name}` has {counts}")
+            object.__setattr__(self, name, given or ("",) * len(self.columns))
 
     @property
     def time_heading(self) -> str:
@@ -63,9 +68,12 @@ class SampleTable:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema: the time, then the columns, each with its unit as metadata."""
+        names, units = (self.time_heading, *self.columns), ("s", *self.units)
         fields = [
-            pa.field(name, pa.float64(), nullable=False, metadata={_UNIT: unit})
-            for name, unit in zip((self.time_heading, *self.columns), ("s", *self.units), strict=True)
+            pa.field(
+                name, pa.float64(), nullable=False, metadata={_UNIT: unit} | ({_KIND: kind} if kind else {})
+            )
+            for name, unit, kind in zip(names, units, ("", *self.kinds), strict=True)
         ]
         return pa.schema(fields, metadata={_NAME: self.name})
 
@@ -76,7 +84,8 @@ class SampleTable:
         if name is None:
             return None
         units = tuple((field.metadata or {}).get(_UNIT, b"").decode() for field in schema)
-        return SampleTable(name.decode(), tuple(schema.names[1:]), units[1:])
+        kinds = tuple((field.metadata or {}).get(_KIND, b"").decode() for field in schema)
+        return SampleTable(name.decode(), tuple(schema.names[1:]), units[1:], kinds[1:])
 
     def file_name(self, index: int) -> str:
         """Return the name of its file; the index keeps apart what a file system may not (case, length)."""

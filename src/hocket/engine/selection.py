@@ -17,15 +17,18 @@ import numpy as np
 
 from hocket.engine.initialise import levels_of
 from hocket.engine.ledger import COLUMNS, LEDGER
-from hocket.engine.recording import SampleTable
+from hocket.engine.recording import EVENT, HELD, MOVING, SampleTable
 from hocket.engine.reference.level import Level
 from hocket.engine.rows import Column, Rows
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model.clock import Clock, format_duration
-from hocket.model.protocols import Array, bookkeeping_ports
+from hocket.model.composite import Composite
+from hocket.model.ports import Port
+from hocket.model.protocols import Array, Model, bookkeeping_ports
 from hocket.planning.tree import PlanTree
 from hocket.simulators.constraint import Coupler, gap_names
 from hocket.simulators.fmu.variables import INDICES
+from hocket.simulators.python import Python
 
 Every = Fraction | Literal["micro"] | None
 
@@ -73,6 +76,7 @@ def choose_tables(
         columns: list[Column] = []
         names: list[str] = []
         units: list[str] = []
+        kinds: list[str] = []
         for child, model in enumerate(level.wiring.models):
             prefix = level.name(child)
             outputs: list[Column] = []
@@ -89,13 +93,15 @@ def choose_tables(
                         found.add(path)
                         names.append(path)
                         units.append(port.unit)
+                        kinds.append(_column_kind(model, port))
                         columns.append((child, index, is_input))
                         if not is_input:
                             outputs.append(columns[-1])
             if every == "micro" and outputs and model.capabilities.micro:
                 kept = [model.outputs[index] for _, index, _ in outputs]
                 paths = tuple(f"{prefix}.{port.name}" for port in kept)
-                table = SampleTable(f"{prefix}@micro", paths, tuple(port.unit for port in kept))
+                shapes = tuple(_column_kind(model, port) for port in kept)
+                table = SampleTable(f"{prefix}@micro", paths, tuple(port.unit for port in kept), shapes)
                 chosen.append(TableChoice(table, level.path, outputs, child=child))
         for path, unit, number in _account_columns(level):
             if exact:
@@ -104,9 +110,10 @@ def choose_tables(
                 found.add(path)
                 names.append(path)
                 units.append(unit)
+                kinds.append(MOVING)
                 columns.append((LEDGER, number, False))
         if columns:
-            table = SampleTable(level.path, tuple(names), tuple(units))
+            table = SampleTable(level.path, tuple(names), tuple(units), tuple(kinds))
             chosen.append(TableChoice(table, level.path, columns, _row_interval(level, clock, every)))
         for deeper in level.inner.values():
             own = deeper.composite.scenario.record
@@ -126,6 +133,15 @@ def choose_tables(
     if missing:
         raise ScenarioError(missing)
     return chosen
+
+
+def _column_kind(model: Model, port: Port) -> str:
+    """Return what a port is between two rows: a sampled model changes nothing between its samples."""
+    if port.event:
+        return EVENT
+    level = isinstance(model, Composite) and model.sampled
+    sampled = level or (isinstance(model, Python) and model.sampling is not None)
+    return HELD if port.discrete or sampled else MOVING
 
 
 def _account_columns(level: PlanTree) -> Iterator[tuple[str, str, int]]:

@@ -20,7 +20,7 @@ from hocket.execution.checkpoint_identity import (
     checkpoint_clock,
     refuse_overrides,
 )
-from hocket.execution.run import check_choices, check_every, execute, prepare_job
+from hocket.execution.run import check_choices, check_every, origin_facts, execute, prepare_job
 from hocket.execution.session import Job, Progress
 from hocket.files.checkpoint import PREVIOUS, Checkpoint, checkpoints_of, read_checkpoint
 from hocket.files.experiments import ExperimentLike, as_experiment, vary_experiment
@@ -85,6 +85,8 @@ def resume(
     facts: dict[str, Any] = {} if every is None else {"checkpoint_every": every}
     if given:
         facts["parameters"] = {path: _plain(value) for path, value in given.items()}
+    if not appends:
+        facts |= origin_facts(experiment, folder is not None)
     job = replace(job, appends=appends, checkpoint_every=every, facts=facts)
     assert job.resumes is not None
     if appends:

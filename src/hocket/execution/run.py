@@ -22,6 +22,7 @@ from hocket.execution.checkpoint_identity import refuse_unportable
 from hocket.execution.session import EngineName, Execution, Job, Progress, pause_collector
 from hocket.files.experiments import ExperimentLike, as_experiment, vary_experiment
 from hocket.files.run_folder import Run, RunFolder
+from hocket.files.source_hashes import hash_sources
 from hocket.model.arguments import (
     as_texts,
     expect,
@@ -125,12 +126,21 @@ def run_experiment(
     facts: dict[str, Any] = {} if every is None else {"checkpoint_every": every}
     if parameters:
         facts["parameters"] = {path: _json_value(value) for path, value in parameters.items()}
+    facts |= origin_facts(experiment, folder is not None)
     job = replace(prepare_job(experiment, record, ledger), facts=facts, checkpoint_every=every)
     check_choices(engine, threads, realtime)
     if every is not None:
         refuse_unportable(job.design)
     output = RunFolder.create(folder, job.experiment.name, overwrite)
     return execute(job, output, engine, threads, realtime, progress, interrupted, folder is not None)
+
+
+def origin_facts(experiment: Experiment, named: bool) -> dict[str, Any]:
+    """Return what run.json says of dates, and of the files a run in a `named` folder was made from."""
+    facts: dict[str, Any] = {"origin": experiment.origin} if experiment.origin else {}
+    if named and (sources := hash_sources(experiment.composite)):
+        facts["sources"] = sources
+    return facts
 
 
 def check_every(every: Duration | None) -> float | None:

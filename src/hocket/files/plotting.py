@@ -16,7 +16,7 @@ import numpy as np
 
 from hocket.errors import FileError, ScenarioError, suggest_nearest
 from hocket.files.atomic_files import replace_file
-from hocket.model.arguments import as_path
+from hocket.model.arguments import as_path, expect
 from hocket.model.protocols import Array
 
 if TYPE_CHECKING:
@@ -58,10 +58,14 @@ class Series:
         return f"<Series {self.name}{unit}: {len(self.t)} samples{span}>"
 
 
-def draw_series(series: Sequence[Series], title: str, path: Path | str | None = None) -> Figure:
-    """Return the picture; `path` also saves it, in the format of its ending."""
+def draw_series(
+    series: Sequence[Series], title: str, path: Path | str | None = None, axes: Axes | None = None
+) -> Figure:
+    """Return the picture; `path` also saves it, in the format of its ending. `axes` take all of its lines."""
     if path is not None:
         check_drawable(path)
+    if axes is not None:
+        return save_figure(_draw_on_axes(axes, series), path)
     by_unit: dict[str, list[Series]] = {}
     for each in series:
         by_unit.setdefault(each.unit, []).append(each)
@@ -74,12 +78,32 @@ def draw_series(series: Sequence[Series], title: str, path: Path | str | None = 
     return save_figure(figure, path)
 
 
+def _draw_on_axes(axes: Axes, series: Sequence[Series]) -> Figure:
+    """Draw lines beside those that axes have; return their figure."""
+    from matplotlib.axes import Axes as KnownAxes
+
+    expect(isinstance(axes, KnownAxes), "ax", axes, "axes of Matplotlib")
+    units = {each.unit for each in series}
+    for each in series:
+        name = each.name if len(units) == 1 or not each.unit else f"{each.name} [{each.unit}]"
+        style = "." if len(each.t) == 1 or _is_event(each) else "-"
+        axes.plot(*decimate(each), style, label=_fit_label(name), linewidth=1.3)
+    if not axes.get_ylabel() and len(units) == 1:
+        axes.set_ylabel(_fit_label(f"[{units.pop() or '-'}]"))
+    if not axes.get_xlabel():
+        axes.set_xlabel("time [s]")
+    axes.legend(frameon=False, fontsize="small")
+    return axes.get_figure(root=True)  # type: ignore[return-value]
+
+
 def new_figure(
     width: float, height: float, columns: int = 1, widths: Sequence[float] | None = None, *, rows: int = 1
 ) -> tuple[Figure, list[Axes]]:
     """Return an empty figure with axes side by side, of equal or of these relative widths, or in rows."""
-    figures = import_extra("matplotlib.figure", "plot")
-    figure: Figure = figures.Figure(figsize=(width, height), layout="constrained")
+    import_extra("matplotlib.figure", "plot")
+    from hocket.files.figures import ShownFigure
+
+    figure: Figure = ShownFigure(figsize=(width, height), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, sharex=rows > 1, width_ratios=widths)
     axes: list[Axes] = list(grid.ravel())
     for each in axes:
@@ -140,7 +164,7 @@ def _draw_lines(axes: Axes, lines: Sequence[Series]) -> None:
         style = ("-", "--", ":", "-.")[i // len(_COLOURS) % 4]
         lone = len(series.t) == 1 or _is_event(series)
         axes.plot(*decimate(series), "." if lone else style, color=_COLOURS[i % len(_COLOURS)], linewidth=1.3)
-    last_names = {series.name.rpartition(".")[2] for series in lines}
+    last_names = {series.name.partition(": ")[0].rpartition(".")[2] for series in lines}
     shared = f"{last_names.pop()} " if len(last_names) == 1 else ""
     axes.set_ylabel(_fit_label(f"{shared}[{lines[0].unit or '-'}]"))
     axes.margins(x=0)

@@ -171,6 +171,8 @@ _SHAPE: dict[str, Callable[[Any], bool]] = {
     "checkpoint_every": _is_number,
     "resumed": _is_list_of(_is_number),
     "files": _is_table_of(_is_text),
+    "sources": _is_list_of(_has(model=_is_text, path=_is_text, sha256=_is_text)),
+    "origin": _is_text,
     "ended_by": _is_text,
     "torn": lambda value: value is True,
     "checksums": _has(bytes=_is_count, crc=_is_text),

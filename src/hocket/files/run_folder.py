@@ -17,6 +17,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from functools import cache, cached_property
@@ -27,11 +28,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from hocket.engine.ledger import COLUMNS
 from hocket.engine.recording import (
     CHECKSUMS,
+    EVENT,
+    MOVING,
     RESCUED,
     SAMPLES,
     Checksums,
@@ -41,9 +43,9 @@ from hocket.engine.recording import (
     write_error,
 )
 from hocket.errors import FileError, ScenarioError, count, suggest_nearest
-from hocket.files.atomic_files import read_text, replace_file, write_text
+from hocket.files.atomic_files import read_text, write_text
 from hocket.files.checkpoint import CHECKPOINT, NEXT, PREVIOUS
-from hocket.files.plotting import Series, draw_series, import_extra
+from hocket.files.plotting import Series, draw_series
 from hocket.files.run_facts import (
     FACTS,
     FORMAT,
@@ -59,11 +61,12 @@ from hocket.files.run_facts import (
     read_facts,
     seal,
 )
-from hocket.model.arguments import as_path, as_texts, is_one_of
+from hocket.files.run_frames import RecordedRate, RunFrames
+from hocket.model.arguments import as_path, as_texts, expect, is_one_of
 from hocket.model.protocols import Array
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -80,7 +83,7 @@ class UnknownPortError(ScenarioError, KeyError):
         return self.text()  # a KeyError would show it quoted, on one line
 
 
-class Run:
+class Run(RunFrames):
     """A run that can be looked at, while it runs or after. Samples are read from disk when asked for.
 
     A port that was recorded at several rates is read at the finest. Where several ports are asked for,
@@ -265,42 +268,33 @@ class Run:
         samples = self._samples[name]
         return pa.Table.from_batches(samples.blocks(samples.table.columns), schema=samples.table.schema)
 
-    def to_pandas(self, table: str = "") -> pd.DataFrame:
-        """Return one rate as a frame, by time; `frame.attrs["units"]` has the units."""
-        pandas = import_extra("pandas", "pandas")
-        arrow = self.table(table)
-        head = self._samples[table].table
-        t, *columns = (column.to_numpy() for column in arrow.columns)
-        index = pandas.Index(t, name="time")
-        frame: pd.DataFrame = pandas.DataFrame(dict(zip(head.columns, columns, strict=True)), index=index)
-        frame.attrs["units"] = dict(zip(head.columns, head.units, strict=True))
-        return frame
+    def plot(
+        self,
+        *ports: str,
+        path: Path | str | None = None,
+        ax: Axes | None = None,
+        beside: Iterable[Run] | Mapping[str, Run] = (),
+    ) -> Figure:
+        """Draw ports (none given: all) over time, one axes per unit; `path` also saves the picture.
 
-    def to_csv(self, path: Path | str, ports: Iterable[str] | None = None) -> None:
-        """Write ports (None: all) as columns after the time, in digits that read back exactly.
-
-        The header has the units (`axle.x [m]`), so that a `Csv` reads them back. Ports of several rates share
-        one time column, with the times of all of them; where a port has no sample there is a `nan`.
+        `ax` takes the lines in place of a new figure. `beside` are other runs to be drawn too, perhaps by
+        what the legend shall call them; ports that these have not are left out of theirs.
         """
-        from pyarrow import csv
-
-        table = self._merge_rates(ports)
-        table = table.rename_columns(["time [s]", *map(_column_heading, list(table.schema)[1:])])
-        with replace_file(path) as file:
-            csv.write_csv(table, file)
-
-    def to_parquet(self, path: Path | str, ports: Iterable[str] | None = None) -> None:
-        """Write the same columns as `to_csv`; each has its unit as metadata."""
-        from pyarrow import parquet
-
-        table = self._merge_rates(ports)
-        with replace_file(path) as file:
-            parquet.write_table(table, file)
-
-    def plot(self, *ports: str, path: Path | str | None = None) -> Figure:
-        """Draw ports (none given: all) over time, one axes per unit; `path` also saves the picture."""
         title = self.name if self.status == "finished" else f"{self.name} ({self.status})"
-        return draw_series([self[port] for port in self.select(ports or None)], title, path)
+        names = self.select(ports or None)
+        series = [self[port] for port in names]
+        others = _runs_by_name(beside)
+        if others:
+            called = [self.name, *others]
+            own = self.name if called.count(self.name) == 1 else f"{self.name} (this)"
+            series = [replace(each, name=f"{each.name}: {own}") for each in series]
+            for name, run in others.items():
+                shared = [port for port in names if port in run]
+                if not shared:
+                    what = f"`{name}` has none of these ports"
+                    raise UnknownPortError(what, "beside", "a run that recorded the same ports")
+                series += [replace(run[port], name=f"{port}: {name}") for port in shared]
+        return draw_series(series, title, path, ax)
 
     def _finest_samples(self, port: str) -> Samples:
         if not is_one_of(port, self._finest):
@@ -329,27 +323,21 @@ class Run:
             self._finest_samples(port)
         return tuple(found)
 
-    def _merge_rates(self, wanted: Iterable[str] | None) -> pa.Table:
-        """Return ports as one table on the union of their times, NaN where there is no sample."""
-        ports = self.select(wanted)
+    def read_rates(self, ports: Sequence[str]) -> list[RecordedRate]:
         groups: dict[str, list[str]] = {}
         for port in ports:
-            groups.setdefault(self._finest[port].table.name, []).append(port)
-        if len(groups) == 1:
-            (name,) = groups
-            return self.table(name).select([self._samples[name].table.time_heading, *ports])
-        read = [self._samples[name].read(group) for name, group in groups.items()]
-        instants = np.concatenate([_number_instants(t) for t, *_ in read])
-        times, places = np.unique(instants, return_inverse=True)
-        merged: dict[str, Array] = {}
-        for group, (t, *columns) in zip(groups.values(), read, strict=True):
-            here, places = places[: len(t)], places[len(t) :]
-            for port, column in zip(group, columns, strict=True):
-                merged[port] = np.full(len(times), np.nan)
-                merged[port][here] = column
-        units = tuple(map(self._unit, ports))
-        arrays = [pa.array(column) for column in (times.real, *(merged[port] for port in ports))]
-        return pa.Table.from_arrays(arrays, schema=SampleTable("", ports, units).schema)
+            groups.setdefault(self._finest_samples(port).table.name, []).append(port)
+        found = []
+        for name, group in groups.items():
+            table = self._samples[name].table
+            at = [table.columns.index(port) for port in group]
+            t, *columns = self._samples[name].read(group)
+            kinds = tuple(
+                table.kinds[k] or _guess_kind(values) for k, values in zip(at, columns, strict=True)
+            )
+            units = tuple(table.units[k] for k in at)
+            found.append(RecordedRate(t, np.column_stack(columns), kinds, name, tuple(group), units))
+        return found
 
 
 def open_run(path: Path | str) -> Run:
@@ -358,16 +346,22 @@ def open_run(path: Path | str) -> Run:
     return Run(folder.parent if folder.name == FACTS else folder)
 
 
-def _column_heading(field: pa.Field) -> str:
-    unit = (field.metadata or {}).get(b"unit", b"").decode()
-    return f"{field.name} [{unit}]" if unit else str(field.name)
+def _runs_by_name(beside: object) -> dict[str, Run]:
+    """Return runs by what they are called, each once."""
+    expect(isinstance(beside, Iterable) and not isinstance(beside, str), "beside", beside, "runs")
+    given: Iterable[Any] = beside.items() if isinstance(beside, Mapping) else beside  # type: ignore[assignment]
+    found: dict[str, Run] = {}
+    for number, each in enumerate(given, 2):
+        name, run = each if isinstance(each, tuple) else ("", each)
+        expect(isinstance(run, Run) and isinstance(name, str), "beside", beside, "runs, perhaps by name")
+        called = name or run.name
+        found[called if called not in found else f"{called} ({number})"] = run
+    return found
 
 
-def _number_instants(t: Array) -> NDArray[np.complex128]:
-    """Number the rows that share a time (event iterations), so that the n-th of one rate meets the n-th
-    of another: complex numbers sort by their real part, the time, then by their imaginary part, n.
-    """
-    return t + 1j * (np.arange(len(t)) - np.searchsorted(t, t))
+def _guess_kind(values: Array) -> str:
+    """Return what a column of an older run is, which does not say: an absent value is not a number."""
+    return EVENT if np.isnan(values).any() else MOVING
 
 
 def mark_stopped(folder: Path) -> None:

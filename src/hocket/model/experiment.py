@@ -55,6 +55,8 @@ class Experiment:
     """What `hocket study` varies, by path; texts such as "normal(20, 2)" are parsed."""
     valid: Mapping[str, ValidRange] = field(default_factory=dict, hash=False)
     """Where recorded ports may be believed, by path; texts such as "0 < p < 10 bar" are parsed."""
+    origin: str = ""
+    """The date that is time 0, for frames and spans of time; empty: there is none."""
     original: str = ""
     """Of a compiled scenario: the text of the file that it was made from."""
     path: Path | None = field(default=None, compare=False)
@@ -86,6 +88,10 @@ class Experiment:
 
             set_fields(self, valid=as_ranges(self.valid, "valid"))
         expect_texts(name=self.name, original=self.original)
+        if self.origin != "":
+            from hocket.model.calendar import format_moment, parse_moment  # here: few files need it
+
+            set_fields(self, origin=format_moment(parse_moment(self.origin, "origin")))
         if self.path is not None:
             set_fields(self, path=as_path(self.path))
         set_fields(self, notes=as_texts(self.notes, "notes"))

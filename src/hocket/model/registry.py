@@ -58,6 +58,7 @@ OWN: Mapping[Kind, Mapping[str, str]] = {
         "python": "hocket.simulators.python:Python",
         "table": "hocket.simulators.sources:Table",
         "csv": "hocket.simulators.sources:Csv",
+        "schedule": "hocket.simulators.schedule:Schedule",
         "fmu": "hocket.simulators.fmu.recipe:Fmu",
         "function": "hocket.simulators.sources:Function",
         "simpy": "hocket.simulators.simpy_environment:SimPy",

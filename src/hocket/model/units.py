@@ -63,6 +63,17 @@ def _registry() -> Any:
 
 
 @cache
+def is_unit(text: str) -> bool:
+    """Return whether a text is a physical unit that is known."""
+    if not text[:1].isalpha() and text[:1] not in ("°", "%", "1"):
+        return False
+    try:
+        return _parse_unit(text) is not None
+    except ValueError:
+        return False
+
+
+@cache
 def conversion(source: str, target: str) -> tuple[float, float]:
     """Return (gain, offset): target value = gain * source value + offset."""
     if not source or not target or source.removeprefix(_DELTA) == target.removeprefix(_DELTA):

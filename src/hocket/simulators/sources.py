@@ -6,14 +6,14 @@ Out: Models without inputs or state
 
 from __future__ import annotations
 
-import csv
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -26,13 +26,27 @@ from hocket.errors import (
     raise_faults,
     suggest_nearest,
 )
-from hocket.model.arguments import as_path, choice_faults, expect, set_fields
+from hocket.model.arguments import as_path, choice_faults, expect, expect_texts, set_fields
+from hocket.model.calendar import Moment, format_moment, parse_moment
+from hocket.model.calendar import time_zone as zone_of
 from hocket.model.clock import seconds
 from hocket.model.ports import Port, PortLike, PortType, parse_ports, parse_value_ports, refuse_events
 from hocket.model.protocols import Array, Capabilities, Simulator
-from hocket.model.units import conversion
+from hocket.model.registry import load_place
+from hocket.simulators.column_files import (
+    EXPECTED,
+    ColumnFile,
+    Heading,
+    Reading,
+    seconds_from_origin,
+    split_heading,
+    suits,
+)
 from hocket.simulators.methods import to_floats
 from hocket.simulators.recipes import Recipe, load, qualified_name, with_feedthrough
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Interpolation: TypeAlias = Literal["linear", "hold"]
 Outside: TypeAlias = Literal["hold", "error"]
@@ -42,7 +56,9 @@ Outside: TypeAlias = Literal["hold", "error"]
 class Table(Recipe):
     """Columns of values over times: `Table([0, 1], {"force [N]": [0.0, 3.0]})`.
 
-    `columns` may be rows and columns of numbers too, with `outputs` to name the columns. A time that is
+    `columns` may be rows and columns of numbers too, with `outputs` to name the columns. `Table(frame)` takes
+    a DataFrame over time, with units in its headings or in `frame.attrs["units"]`, as `run.to_pandas()` has
+    them; where its index has dates, `origin` says which one is time 0. A time that is
     repeated is a jump: the later value holds from that time on. Before the first and after the last time
     the end values hold, unless `outside` is "error". `types` says which columns are not reals, as
     {"gear": "integer"}: they drive inputs of that type, and are held whatever the interpolation; columns of
@@ -65,18 +81,27 @@ class Table(Recipe):
 
     def _jumps(self) -> list[int]:
         held = [port.discrete or self.interpolation == "hold" for port in self.outputs]
-        return _jump_rows(self.times.tolist(), self.values, held)
+        return _jump_rows(self.times, self.values, held)
 
     def __init__(
         self,
-        t: Sequence[float] | Array,
-        columns: Mapping[str, Sequence[float] | Array] | Sequence[Sequence[float]] | Array,
+        t: Sequence[float] | Array | pd.DataFrame,
+        columns: Mapping[str, Sequence[float] | Array] | Sequence[Sequence[float]] | Array | None = None,
         interpolation: Interpolation = "linear",
         outputs: Iterable[PortLike] | None = None,
         outside: Outside = "hold",
         types: Mapping[str, PortType] | None = None,
+        *,
+        origin: Moment = "",
     ):
         _check_options(interpolation, outside)
+        if columns is None:
+            t, columns = _frame_columns(t, parse_moment(origin, "origin") if origin != "" else None)
+            outputs = [split_heading(name).as_port() for name in columns] if outputs is None else outputs
+        elif origin != "":
+            raise ScenarioError(
+                "an origin is for a DataFrame, whose times are dates", "origin", "leave it out"
+            )
         if isinstance(columns, Mapping):
             names: Iterable[PortLike] = columns if outputs is None else outputs
             body = list(columns.values())
@@ -111,10 +136,10 @@ class Table(Recipe):
             what = f"the times of a `Table` decrease: {times[row]:g} s after {times[row - 1]:g} s"
             raise ScenarioError(what, f"row {row}, counted from 0", "times in order; equal times are a jump")
         for number, port in enumerate(written):
-            misfits = [value for value in values[:, number].tolist() if not _suits(value, port)]
+            misfits = [value for value in values[:, number].tolist() if not suits(value, port)]
             if misfits:
                 what = f"the column `{port.name}` of a `Table` has the value {misfits[0]:g}"
-                raise ScenarioError(what, expected=_EXPECTED[port.type])
+                raise ScenarioError(what, expected=EXPECTED[port.type])
         for array in (times, values):
             array.setflags(write=False)
         options = {"interpolation": interpolation, "outside": outside}
@@ -122,17 +147,21 @@ class Table(Recipe):
 
     def open(self) -> Simulator:
         held = [port.discrete for port in self.outputs]
-        return _TableSource(self.times.tolist(), self.values.tolist(), self.interpolation, self.outside, held)
+        return _TableSource(self.times, self.values, self.interpolation, self.outside, held)
 
 
 @dataclass(frozen=True, init=False)
 class Csv:
-    """A `Table` from a file with a header row; units in the header (`force [N]`) are understood.
+    """A `Table` from a file: CSV, Parquet (`.parquet`) or a year of weather (`.epw`).
 
-    `time` names the column of times, in seconds unless its header has another unit. `columns` lists the
-    columns to put out, or maps ports to them: `{"speed [m/s]": "wheel speed"}`; None: all. The header is read
-    here, the rows when a simulator is opened. Paths start in `folder`. `types` are those of a `Table`, by
-    port; a boolean column may be written `true` and `false`.
+    CSV files have a header row; units stand in it (`force [N]`) or in a row of their own below it. `time`
+    names the column of times, in seconds unless it has another unit. `columns` lists the columns to put out,
+    or maps ports to them: `{"speed [m/s]": "wheel speed"}`; None: all. The header is read here, the rows when
+    a simulator is opened. Paths start in `folder`. `types` are those of a `Table`, by port; a boolean column
+    may be written `true` and `false`.
+
+    Times may be dates: `origin` is the one that is time 0, `time_zone` that of dates that name none,
+    `time_format` how they are written, if not as 2024-01-31T08:00. `decimal` is the sign before decimals.
     """
 
     path: str
@@ -142,6 +171,10 @@ class Csv:
     interpolation: Interpolation
     outside: Outside
     folder: str
+    origin: str
+    time_zone: str
+    time_format: str
+    decimal: str
     inputs = ()
     capabilities = Capabilities(rollback=True, slopes=True, events=True, catches_up=True)
 
@@ -155,21 +188,31 @@ class Csv:
         types: Mapping[str, PortType] | None = None,
         *,
         folder: str | Path = "",
+        origin: Moment = "",
+        time_zone: str = "",
+        time_format: str = "",
+        decimal: str = ".",
     ):
         _check_options(interpolation, outside)
-        options = {"interpolation": interpolation, "outside": outside}
+        raise_faults(choice_faults("decimal", decimal, (".", ",")))
+        options = {"interpolation": interpolation, "outside": outside, "decimal": decimal}
         expect(isinstance(time, str), "time", time, "the heading of a column")
         fits = columns is None or isinstance(columns, Iterable)
         expect(fits, "columns", columns, "headings, or ports with their headings, or None")
+        expect_texts(time_zone=time_zone, time_format=time_format)
+        if time_zone:
+            zone_of(time_zone, "time_zone")
+        moment = format_moment(_with_zone(parse_moment(origin, "origin"), time_zone)) if origin != "" else ""
         set_fields(self, path=str(as_path(path)), time=time, folder=str(folder), **options)
-        header = next(self._lines())[1]
-        clock = self._column(header, time)
+        set_fields(self, origin=moment, time_zone=time_zone, time_format=time_format)
+        file = self.opened
+        headings, clock = file.headings, file.column(time)
         if columns is None:
-            columns = [text for number, text in enumerate(header) if number != clock]
+            columns = [each.text for number, each in enumerate(headings) if number != clock]
         chosen = []
         for written, text in columns.items() if isinstance(columns, Mapping) else ((c, c) for c in columns):
-            number = self._column(header, text)
-            chosen.append((self._port(header[number] if written == text else written), number))
+            number = file.column(text)
+            chosen.append((self._port(headings[number] if written == text else written), number))
         ports = _typed_ports(tuple(port for port, _ in chosen), types)
         with_feedthrough(ports, (), {}, str(self.file))
         set_fields(self, columns=tuple(zip(ports, (number for _, number in chosen), strict=True)))
@@ -179,120 +222,89 @@ class Csv:
         return Path(self.folder) / self.path
 
     @property
+    def opened(self) -> ColumnFile:
+        """The file, whose headings are read anew."""
+        origin = parse_moment(self.origin, "origin") if self.origin else None
+        reading = Reading(origin, self.time_zone, self.time_format, self.decimal)
+        reader: type[ColumnFile] = load_place(_READERS.get(self.file.suffix.lower(), _TEXT))
+        return reader(self.file, reading)
+
+    @property
+    def headings(self) -> list[str]:
+        """The headings of what is put out, as they are written in the file."""
+        known = self.opened.headings
+        return [known[number].text for _, number in self.columns]
+
+    @property
     def outputs(self) -> tuple[Port, ...]:
         return tuple(port for port, _ in self.columns)
 
     def open(self) -> Simulator:
-        times: list[float] = []
-        rows: list[list[float]] = []
-        lines = self._lines()
-        header = next(lines)[1]
-        clock = self._column(header, self.time)
-        per_second = self._per_second(header[clock])
-        wanted = [number for _, number in self.columns]
-        if max([clock, *wanted]) >= len(header):
-            raise self._error("the header has changed", 1, f"{max(wanted) + 1} columns")
-        for line, fields in lines:
-            if len(fields) != len(header):
-                raise self._error(f"{len(fields)} fields", line, f"{len(header)}, as in the header")
-            moment = self._number(fields[clock], header[clock], line) / per_second
-            row = [self._value(fields[number], header[number], line, port) for port, number in self.columns]
-            if times and moment < times[-1]:
-                what = f"the time decreases: {moment:.9g} s after {times[-1]:.9g} s"
-                raise self._error(what, line, "times in order; equal times are a jump")
-            times.append(moment)
-            rows.append(row)
-        if not times:
-            raise FileError("there are no rows beneath the header", str(self.file))
+        file = self.opened
+        clock = file.column(self.time)
+        numbers = [number for _, number in self.columns]
+        if max([clock, *numbers]) >= len(file.headings):
+            raise file.error("the header has changed", 1, f"{max(numbers) + 1} columns")
+        times, rows = file.read(clock, self.columns)
         held = [port.discrete for port in self.outputs]
         return _TableSource(times, rows, self.interpolation, self.outside, held)
 
-    def _lines(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the lines that are not empty, with their numbers; the header first."""
-        if self.file.exists() and not self.file.is_file():  # a device may never end
-            raise FileError(f"`{self.file}` is not a file", str(self.file), "a file with rows of numbers")
+    def _port(self, written: str | Heading) -> Port:
+        """Return the port of a column; its name may have spaces."""
+        heading = split_heading(written) if isinstance(written, str) else written
         try:
-            with self.file.open(newline="", encoding="utf-8-sig") as file:
-                first = file.readline(_LONGEST_LINE)
-                file.seek(0)
-                separator = max(",;\t", key=first.count)
-                reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
-                seen = False
-                for fields in reader:
-                    if any(fields) or len(fields) > 1:
-                        seen = True
-                        yield reader.line_num, [field.strip() for field in fields]
-        except FileNotFoundError:
-            beside = sorted(file.name for file in self.file.parent.glob("*.csv"))
-            hint = suggest_nearest(self.file.name, beside)
-            raise FileError(f"there is no file `{self.file}`", "", "", hint) from None
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise FileError(f"`{self.file}` cannot be read: {error}", str(self.file)) from None
-        if not seen:
-            raise FileError("the file is empty", str(self.file), "a header row and rows of numbers")
-
-    def _error(self, what: str, line: int, expected: str = "", hint: str = "") -> FileError:
-        return FileError(what, Place(file=str(self.file), line=line), expected, hint)
-
-    def _column(self, header: list[str], wanted: str) -> int:
-        """Return the number of a column by its header, or by the header without its unit."""
-        for known in (header, [_split_header(text)[0] for text in header]):
-            if wanted in known:
-                return known.index(wanted)
-        raise self._error(f"there is no column `{wanted}`", 1, "", suggest_nearest(wanted, header))
-
-    def _port(self, written: str) -> Port:
-        try:
-            return Port.of(written)
-        except ScenarioError:
-            what, hint = f"`{written}` cannot name a port", f'name it: columns={{"name": "{written}"}}'
-            raise self._error(what, 1, "no spaces", hint) from None
-
-    def _per_second(self, header: str) -> float:
-        """Return how many of the file's units of time make a second: dividing by it rounds once."""
-        try:
-            gain, _ = conversion(_split_header(header)[1], "s")
-        except ValueError as error:
-            raise FileError(
-                str(error), Place(file=str(self.file), line=1, detail=f"column `{header}`"), "a unit of time"
-            ) from None
-        whole = round(1.0 / gain)
-        return float(whole) if abs(whole * gain - 1.0) < 1e-12 else 1.0 / gain
-
-    def _value(self, text: str, header: str, line: int, port: Port) -> float:
-        if port.type == "boolean" and text.lower() in _TRUTHS:
-            return float(_TRUTHS.index(text.lower()))
-        value = self._number(text, header, line, _EXPECTED.get(port.type, ""))
-        if not _suits(value, port):
-            what = f"`{text}` in column `{header}` is not of the type {port.type}"
-            raise self._error(what, line, _EXPECTED[port.type])
-        return value
-
-    def _number(self, text: str, header: str, line: int, expected: str = "") -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            what = f"`{text}` in column `{header}` is not a finite number"
-            hint = _ANOTHER_RATE if text.lower() == "nan" else ""
-            raise self._error(what, line, expected or "a number with a decimal point", hint)
-        return value
+            return heading.as_port()
+        except ScenarioError as error:
+            fault, hint = error.faults[0], f'name it: columns={{"name": "{heading.text}"}}'
+            raise FileError(fault.what, Place(file=str(self.file), line=1), fault.expected, hint) from None
 
 
-_ANOTHER_RATE = (
-    "if hocket wrote the file, this port has another rate than its neighbours and no sample at this time: "
-    "export ports of one rate to a file of their own"
-)
-
-
-_LONGEST_LINE = 1 << 24
-_TRUTHS = ("false", "true")
-_EXPECTED = {
-    "integer": "whole numbers",
-    "boolean": "0 and 1, or false and true",
-    "enumeration": "the numbers of its items, which are whole",
+_TEXT = "hocket.simulators.text_columns:TextColumns"
+_READERS = {
+    ".parquet": "hocket.simulators.parquet_columns:ParquetColumns",
+    ".epw": "hocket.simulators.weather_columns:WeatherColumns",
 }
+"""What reads a file, by the ending of its name, imported when there is one; what is not known is text."""
+
+
+def _with_zone(moment: datetime, zone: str) -> datetime:
+    """Return an origin in the time zone of the dates of a file, if it names none."""
+    return moment.replace(tzinfo=zone_of(zone, "time_zone")) if zone and moment.tzinfo is None else moment
+
+
+def _frame_columns(frame: Any, origin: datetime | None) -> tuple[Array, dict[str, Any]]:
+    """Return the times and columns of a DataFrame, by heading with unit."""
+    if not all(hasattr(frame, name) for name in ("index", "columns", "attrs", "dtypes")):
+        expected = "times and columns, or a DataFrame with the time as its index"
+        raise ScenarioError("a `Table` has no columns", "columns", expected)
+    names = [str(name) if isinstance(name, str) else name for name in frame.columns]
+    odd = [name for name in names if not isinstance(name, str)]
+    if odd or len(set(names)) < len(names):
+        what = f"`{odd[0]}` cannot name a port" if odd else "columns of the DataFrame share a name"
+        raise ScenarioError(what, "columns", "one text as the name of each column", "frame.columns = [...]")
+    index, units = frame.index, frame.attrs.get("units", {})
+    if getattr(index, "nlevels", 1) > 1:
+        raise ScenarioError("the index of the DataFrame has several levels", "t", "one time per row")
+    columns: dict[str, Any] = {}
+    for name in names:
+        values = frame[name].to_numpy()
+        if values.dtype.kind not in "fiub":
+            raise ScenarioError(f"the column `{name}` holds {values.dtype}", "columns", "numbers")
+        if not np.isfinite(values.astype(float)).all():
+            what = f"the column `{name}` has cells that are not a finite number"
+            hint = 'fill them: of a run, `run.to_pandas(rate="outermost")` has no holes'
+            raise ScenarioError(what, "columns", "a number in each row", hint)
+        heading = name if "[" in name or not units.get(name) else f"{name} [{units[name]}]"
+        columns[heading] = values.tolist() if values.dtype.kind == "b" else values
+    if getattr(index.dtype, "kind", "") != "M":
+        return index.to_numpy(), columns
+    zoned = index.tz is not None
+    stamps = (index.tz_convert("UTC").tz_localize(None) if zoned else index).to_numpy()
+    if not len(stamps) or np.isnat(stamps).any():
+        raise ScenarioError(
+            "the index of the DataFrame has no times, or a time that is missing", "t", "dates"
+        )
+    return seconds_from_origin(stamps, zoned, origin, "origin"), columns
 
 
 def _are_truths(column: Any) -> bool:
@@ -317,18 +329,6 @@ def _typed_ports(ports: tuple[Port, ...], types: Mapping[str, Any] | None) -> tu
     typed = tuple(replace(port, type=types[port.name]) if port.name in types else port for port in ports)
     refuse_events(typed, "a table")
     return typed
-
-
-def _suits(value: float, port: Port) -> bool:
-    """Return whether a number is a value of the port's type."""
-    if port.type == "boolean":
-        return value in (0.0, 1.0)
-    return port.type == "real" or value.is_integer()
-
-
-def _split_header(header: str) -> tuple[str, str]:
-    name, bracket, unit = header.partition("[")
-    return name.strip(), unit.rstrip("] ").strip() if bracket else ""
 
 
 def _check_options(interpolation: str, outside: str) -> None:
@@ -390,21 +390,33 @@ class _FunctionSource(_Source):
         return self.f(t)
 
 
+_MANY = 20_000
+
+
+class _RowsOnDemand:
+    """Many rows as lists, each made when it is asked for: half a million lists take longer than the file."""
+
+    def __init__(self, values: Array):
+        self.values = values
+
+    def __getitem__(self, row: int) -> list[float]:
+        found: list[float] = self.values[row].tolist()
+        return found
+
+
 class _TableSource(_Source):
     """Lists, not arrays: a row has few numbers."""
 
-    def __init__(
-        self, times: list[float], rows: list[list[float]], interpolation: str, outside: str, held: list[bool]
-    ):
-        self.times = times
-        self.rows = rows
-        self.last = len(times) - 1
+    def __init__(self, times: Array, values: Array, interpolation: str, outside: str, held: list[bool]):
+        self.times: list[float] = times.tolist()
+        self.rows: Any = values.tolist() if len(values) <= _MANY else _RowsOnDemand(values)
+        self.last = len(self.times) - 1
         self.linear = interpolation == "linear" and not all(held)
         self.held = held if any(held) else None
         """Per column, whether it is not interpolated; None: none is so."""
         self.strict = outside == "error"
         constant = [still or interpolation == "hold" for still in held]
-        self.jumps = _jump_rows(times, np.array(rows), constant)
+        self.jumps = _jump_rows(times, values, constant)
         """The rows at whose times a column jumps."""
         self.next = 0
         """Which of them is to come."""
@@ -483,11 +495,10 @@ class _TableSource(_Source):
         return min(row, self.jumps[self.next] - 1) if waits else row
 
 
-def _jump_rows(times: list[float], values: Array, constant: Sequence[bool]) -> list[int]:
+def _jump_rows(instants: Array, values: Array, constant: Sequence[bool]) -> list[int]:
     """Return the rows at whose times a column jumps: times that repeat, and held columns that change."""
-    if len(times) < 2:
+    if len(instants) < 2:
         return []
-    instants = np.array(times)
     again = instants[1:] == instants[:-1]
     held = np.array(constant, dtype=bool)
     changed = values[1:] != values[:-1]

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from hocket.errors import FileError, Place, ScenarioError, merge_notes
 from hocket.files.fmus import StepChoice, StepWish, default_step, fmu_step_wish
@@ -171,7 +172,7 @@ def import_ssp(path: Path | str, ssd: str = "") -> SspImport:
 def _build_experiment(document: Document, system: System, findings: ImportFindings) -> Experiment | None:
     direct_connections(system)
     assign_values(system)
-    start, stop, every = _run_times(document)
+    start, stop, every, origin = _run_times(document)
     node = document.root.child("DefaultExperiment")
     if asked := experiment_step(node):
         system.asked_step, system.varies_step = asked, False
@@ -187,12 +188,12 @@ def _build_experiment(document: Document, system: System, findings: ImportFindin
     composite = _settle_inputs(composite, (), findings)
     if not findings.faults:
         _check_scenario(composite, document, findings)
-    return Experiment(composite, start, stop, every, document.root.get("name"))
+    return Experiment(composite, start, stop, every, document.root.get("name"), origin=origin)
 
 
-def _run_times(document: Document) -> tuple[Fraction, Fraction | None, Fraction | None]:
+def _run_times(document: Document) -> tuple[Fraction, Fraction | None, Fraction | None, str]:
     node = document.root.child("DefaultExperiment")
-    told: dict[str, Fraction] = {}
+    told: dict[str, Any] = {}
     for name in ("start", "stop"):
         text = node.get(f"{name}Time") if node else ""
         try:
@@ -204,7 +205,7 @@ def _run_times(document: Document) -> tuple[Fraction, Fraction | None, Fraction 
     start, stop = told.get("start", Fraction(0)), told.get("stop")
     if node is not None and stop is not None and stop <= start:
         node.fault(f"the run stops at {stop} s and starts at {start} s", "a stop after the start")
-    return start, stop, told.get("every")
+    return start, stop, told.get("every"), told.get("origin", "")
 
 
 def _check_scenario(composite: Composite, document: Document, findings: ImportFindings) -> None:

@@ -467,7 +467,7 @@ def ssd_text(experiment: Experiment, sources: dict[Path, str]) -> bytes:
     writer.write_system(root, "root", experiment.composite)
     writer.terms.write(root)
     element = SubElement(root, f"{SSD}DefaultExperiment")
-    run: dict[str, Any] = {"every": experiment.every}
+    run: dict[str, Any] = {"every": experiment.every, "origin": experiment.origin}
     for name, time in (("start", experiment.start), ("stop", experiment.stop)):
         decimal = None if time is None else float(time)
         if decimal is not None:

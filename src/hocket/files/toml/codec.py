@@ -51,6 +51,7 @@ from hocket.files.toml.table_kinds import (
     table_kind,
 )
 from hocket.model.bonds import Bond
+from hocket.model.calendar import parse_moment
 from hocket.model.code_loading import is_code_refused
 from hocket.model.composite import AT_MOST, Composite, OnZeno, Orchestrator, StartMode
 from hocket.model.constraints import Constraint
@@ -409,6 +410,7 @@ def _run_defaults(
     start: Fraction = Fraction(0),
     stop: Fraction | None = None,
     every: Fraction | Literal["micro"] | None = None,
+    origin: str = "",
 ) -> dict[str, Any]:
     """The defaults of hocket run."""
     if stop is not None and stop <= start:
@@ -416,7 +418,9 @@ def _run_defaults(
         raise ScenarioError("the run stops before it starts", "stop", expected)
     if isinstance(every, Fraction) and every <= 0:
         raise ScenarioError("`every` is not positive", "every", 'an interval above zero, or "micro"')
-    return {"start": start, "stop": stop, "every": every}
+    if origin:
+        parse_moment(origin, "origin")
+    return {"start": start, "stop": stop, "every": every, "origin": origin}
 
 
 def _build_experiment(
@@ -443,6 +447,7 @@ _RUN = table_kind(
     Field("start", DURATION),
     Field("stop", DURATION),
     Field("every", WordOrForm("micro", DURATION), 'the output interval, or "micro"'),
+    Field("origin", TEXT, 'the date that is time 0, for tables of results: "2024-01-01"'),
     tagged=False,
     section=True,
 )

@@ -190,8 +190,7 @@ def _fmu_parameters(model: Any) -> dict[str, Any] | None:
 
 
 def _csv_columns(model: Any) -> list[str] | dict[str, str]:
-    header = next(model._lines())[1]
-    names = {port_text(port): header[number] for port, number in model.columns}
+    names = {port_text(port): text for port, text in zip(model.outputs, model.headings, strict=True)}
     return list(names) if all(name == text for name, text in names.items()) else names
 
 
@@ -214,6 +213,8 @@ _LOOKUP = (
         "what happens before the first and after the last row",
     ),
 )
+_DAYS = 'a table such as { daily = { "06:00" = 21, "22:00" = 16 } }'
+_PROFILE = EitherForm(dict, MappingForm(NUMBER, "values by time of day"), NUMBER)
 _TYPES = Field(
     "types",
     MappingForm(ChoiceForm("hocket.model.ports:PortType"), 'a table such as { gear = "integer" }'),
@@ -325,6 +326,14 @@ _KEYS: dict[str, tuple[Field, ...]] = {
         *_LOOKUP,
         _TYPES,
     ),
+    "schedule": (
+        Field(
+            "profiles", MappingForm(MappingForm(_PROFILE, _DAYS), _DAYS), "by output: its days, with values"
+        ),
+        Field("origin", TEXT, 'the date that is time 0: "2024-01-01", or with a time zone'),
+        Field("holidays", TEXTS, "dates that are holidays"),
+        Field("days", WHOLE, "after how many days it ends"),
+    ),
     "csv": (
         Field("path", TEXT, "of the file"),
         Field("time", TEXT, "the column of times"),
@@ -338,6 +347,10 @@ _KEYS: dict[str, tuple[Field, ...]] = {
         ),
         *_LOOKUP,
         _TYPES,
+        Field("origin", TEXT, "which date is time 0"),
+        Field("time_zone", TEXT, "of dates that name none: Europe/Berlin"),
+        Field("time_format", TEXT, "how dates are written: %d.%m.%Y %H:%M; left out: 2024-01-31T08:00"),
+        Field("decimal", TEXT, "the sign before decimals"),
         _folder_field("path"),
     ),
     "fmu": (
