@@ -18,6 +18,7 @@ from hocket.model.memo import Memo
 from hocket.model.ports import Port
 from hocket.model.protocols import Model, period_of
 from hocket.model.scenario import Connection, Scenario
+from hocket.simulators.block import Block
 
 
 def prepare_composite(composite: Composite, tries: bool = True) -> Composite:
@@ -51,11 +52,18 @@ def _balance_bonds(composite: Composite) -> Scenario:
 
 
 def _place_detectors(composite: Composite) -> Composite:
-    if not any(each.scenario.crossings for _, each in levels(composite)):
+    if not any(_has_crossings(each.scenario) for _, each in levels(composite)):
         return composite
     from hocket.planning.detectors import with_detectors
 
     return with_detectors(composite)
+
+
+def _has_crossings(scenario: Scenario) -> bool:
+    """Return whether an output is watched, for an event or for a block."""
+    return bool(scenario.crossings) or any(
+        isinstance(model, Block) and model.watched for model in scenario.models.values()
+    )
 
 
 def without_constraints(composite: Composite, tries: bool = True) -> Composite:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hocket.errors import ScenarioError
+from hocket.files.toml.block_kinds import BLOCK_KEYS, WRITTEN
 from hocket.files.toml.forms import (
     CODE,
     DURATION,
@@ -423,10 +424,13 @@ _KEYS: dict[str, tuple[Field, ...]] = {
 @cache  # a thousand models are written with one
 def _model_kind(name: str) -> TableKind:
     build = _build_sum if name == "sum" else registry.load("simulators", name)
-    wrapping = [entry.name for entry in _KEYS[name] if entry in WRAPPERS]
+    keys = _EVERY[name]
+    wrapping = [entry.name for entry in keys if entry in WRAPPERS]
     built = _with_wrappers(build, wrapping) if wrapping else build
-    return table_kind(name, built, *_KEYS[name], cls=build if isinstance(build, type) else None)
+    written = registry.load_place(WRITTEN[name]) if name in WRITTEN else build
+    return table_kind(name, built, *keys, cls=written if isinstance(written, type) else None)
 
 
-MODEL_KINDS: dict[str, Callable[[], TableKind]] = {name: partial(_model_kind, name) for name in _KEYS}
+_EVERY = _KEYS | BLOCK_KEYS
+MODEL_KINDS: dict[str, Callable[[], TableKind]] = {name: partial(_model_kind, name) for name in _EVERY}
 """Each kind is made when a file names it."""

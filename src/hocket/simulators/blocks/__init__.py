@@ -1,0 +1,1 @@
+"""Blocks by what they do: signals, arithmetic, motion, control."""
