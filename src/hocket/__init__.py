@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hocket.analysis.coupling_check import check
     from hocket.analysis.error_budget import error_budget
+    from hocket.analysis.loop_metrics import margins, step_metrics
     from hocket.analysis.uncertainty import study
     from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
     from hocket.execution.compile import compile
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from hocket.orchestrators.iterate import Iterate
     from hocket.orchestrators.jacobi import Jacobi
     from hocket.orchestrators.multirate import Multirate
+    from hocket.search.fit import fit
     from hocket.search.nest.nest import nest
     from hocket.search.tune.tune import tune
     from hocket.simulators.devs import Atomic, Devs
@@ -61,7 +63,8 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     # a better coupling
     "compile", "nest", "tune",
     # running and looking
-    "check", "run", "open", "sweep", "study", "error_budget", "Run", "open_run",
+    "check", "run", "open", "sweep", "study", "fit", "error_budget", "Run", "open_run",
+    "step_metrics", "margins",
     # what can go wrong
     "HocketError", "ScenarioError", "SimulatorError", "ConvergenceError",
 ]
@@ -72,6 +75,7 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
     _MODULES = {
         "analysis.coupling_check": ("check",),
         "analysis.error_budget": ("error_budget",),
+        "analysis.loop_metrics": ("margins", "step_metrics"),
         "analysis.uncertainty": ("study",),
         "errors": ("ConvergenceError", "HocketError", "ScenarioError", "SimulatorError"),
         "execution.compile": ("compile",),
@@ -89,6 +93,7 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
         "model.protocols": ("Capabilities",),
         "model.scenario": ("Connection", "Scenario"),
         "orchestrators": ("Adaptive", "Asynchronous", "GaussSeidel", "Iterate", "Jacobi", "Multirate"),
+        "search.fit": ("fit",),
         "search.nest.nest": ("nest",),
         "search.tune.tune": ("tune",),
         "simulators.devs": ("Atomic", "Devs"),

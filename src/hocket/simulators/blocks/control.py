@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from hocket.errors import ScenarioError
@@ -72,7 +72,7 @@ class LimitedPID(Block):
     """For the engine to sample it with; None: it is continuous, or is what happens at a sample."""
     unit: str
     out: str
-    sample: float | None
+    sample: float | None = field(init=False)
     """What happens at a sample, so many seconds apart; None: it is continuous."""
 
     moves = True
