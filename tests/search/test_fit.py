@@ -15,7 +15,12 @@ NOISE = 0.01
 def two_masses(k, d):
     """Two masses of 1 kg; the first hangs on a wall (10 N/m), the second on the first by k and d."""
     first = hk.StateSpace(
-        [[0.0, 1.0], [-10.0, -0.1]], [[0.0], [1.0]], np.eye(2), x0=[0.5, 0.0], inputs=["f"], outputs=["x", "v"]
+        [[0.0, 1.0], [-10.0, -0.1]],
+        [[0.0], [1.0]],
+        np.eye(2),
+        x0=[0.5, 0.0],
+        inputs=["f"],
+        outputs=["x", "v"],
     )
     second = hk.StateSpace(
         [[0.0, 1.0], [-k, -d]], [[0.0, 0.0], [k, d]], [[1.0, 0.0], [k, d]], [[0.0, 0.0], [-k, -d]],

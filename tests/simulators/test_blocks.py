@@ -130,14 +130,18 @@ class TestMotion:
         t, y = run({"r": Ramp(2.0), "d": Delay("30 ms", -1.0)}, {"d.u": "r.y"}, stop="0.1 s")["d.y"]
         # its input is held: what went in when a step began
         assert np.allclose(y, np.where(t < 0.03 - 1e-12, -1.0, 2.0 * (t - 0.03)), atol=1e-15)
-        found = run({"s": Step(0.0123), "d": Delay("31.4 ms"), "i": Integrator()}, {"d.u": "s.y", "i.u": "d.y"})
+        found = run(
+            {"s": Step(0.0123), "d": Delay("31.4 ms"), "i": Integrator()}, {"d.u": "s.y", "i.u": "d.y"}
+        )
         assert found["i.y"].values[-1] == pytest.approx(1.0 - 0.0123 - 0.0314, rel=1e-14)
 
     def test_a_delayed_loop_turns_unstable_where_theory_says(self):
         """x' = -K x(t - tau) oscillates for ever at K tau = pi / 2."""
         for K, grows in ((0.9 * math.pi / 2.0, False), (1.1 * math.pi / 2.0, True)):
             models = {"i": Integrator(-K, 1.0), "d": Delay("1 s", 1.0)}
-            level = hk.Composite(hk.Scenario(models, {"i.u": "d.y", "d.u": "i.y"}), "10 ms", extrapolation="linear")
+            level = hk.Composite(
+                hk.Scenario(models, {"i.u": "d.y", "d.u": "i.y"}), "10 ms", extrapolation="linear"
+            )
             y = np.abs(hk.run(level, "40 s")["i.y"].values)
             assert (y[-800:].max() > y[800:1600].max()) is grows
 
@@ -156,7 +160,9 @@ class TestArithmetic:
         t, a, b = found["r.y"].t, found["r.y"].values, found["s.y"].values
         assert np.array_equal(found["p.y"].values, a * b)
         assert np.array_equal(found["c.y"].values, np.clip(a, -0.5, 0.25))
-        assert np.allclose(found["e.z"].values, np.maximum(a, b) ** 2 - np.exp(-t) / 3.0, rtol=1e-15, atol=1e-15)
+        assert np.allclose(
+            found["e.z"].values, np.maximum(a, b) ** 2 - np.exp(-t) / 3.0, rtol=1e-15, atol=1e-15
+        )
         assert np.array_equal(found["e.w"].values, -np.sqrt(np.abs(a)))
 
     def test_what_has_no_value_ends_the_run(self):
@@ -172,7 +178,9 @@ class TestArithmetic:
         rng = np.random.default_rng(1)
         tape = Tape(3)
         a, b, c = tape.given
-        arguments = {name: 1 for name in ("negative", "sin", "cos", "tan", "sqrt", "exp", "log", "abs", "floor")}
+        arguments = {
+            name: 1 for name in ("negative", "sin", "cos", "tan", "sqrt", "exp", "log", "abs", "floor")
+        }
         results = []
         for name in OPERATIONS:
             many = {"select": 3}.get(name, arguments.get(name, 2))
@@ -202,7 +210,9 @@ class TestControl:
         settings = {"K": 2.0, "Ti": 0.8, "Td": 0.05, "b": 0.7, "c": 0.3, "i0": 0.1, "y0": -0.2}
         K, Ti, Td, N, b, c = 2.0, 0.8, 0.05, 10.0, 0.7, 0.3
         # states: the plant, the integral part, the filtered c r - y
-        A = np.array([[-2.0 - 2.0 * (K + K * N), 2.0, -2.0 * K * N], [-K / Ti, 0.0, 0.0], [-N / Td, 0.0, -N / Td]])
+        A = np.array(
+            [[-2.0 - 2.0 * (K + K * N), 2.0, -2.0 * K * N], [-K / Ti, 0.0, 0.0], [-N / Td, 0.0, -N / Td]]
+        )
         B = np.array([2.0 * (K * b + K * N * c), K / Ti, c * N / Td])
         x0 = np.array([0.0, 0.1, 0.2])
         errors = []
@@ -225,7 +235,9 @@ class TestControl:
         """At a limit, I' = K e / Ti + (limit - K e - I) / Tt: an exponential."""
         pid = PID(2.0, 0.5, low=-1.0, high=1.0, Tt=0.1)
         models = {"one": Step(), "zero": Step(0.0, 0.0, 0.0), "pid": pid}
-        level = hk.Composite(hk.Scenario(models, {"pid.reference": "one.y", "pid.measured": "zero.y"}), "10 ms")
+        level = hk.Composite(
+            hk.Scenario(models, {"pid.reference": "one.y", "pid.measured": "zero.y"}), "10 ms"
+        )
         live = pid.open()
         live.start(0.0)
         for k in range(50):

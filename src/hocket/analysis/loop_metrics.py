@@ -194,8 +194,7 @@ def margins(loop: StateSpace | Iterable[StateSpace], delay: float = 0.0) -> Marg
     for a, b, c, d in matrices[1:]:
         A = np.block([[A, np.zeros((len(A), len(a)))], [b @ C, a]])
         B, C, D = np.vstack([B, b @ D]), np.hstack([d @ C, c]), d @ D
-    zeros, poles, gain = _zeros_poles(A, B, C, D)
-    return _find_margins(zeros, poles, gain, float(delay))
+    return _find_margins(_Loop(A, B, C, D), float(delay))
 
 
 def _single(model: Any) -> tuple[Array, Array, Array, Array]:
@@ -206,90 +205,106 @@ def _single(model: Any) -> tuple[Array, Array, Array, Array]:
     return (*model.state_matrices, *model.output_matrices)
 
 
-def _zeros_poles(A: Array, B: Array, C: Array, D: Array) -> tuple[Array, Array, float]:
-    """Return zeros, poles and the leading coefficient of the transfer function."""
-    from scipy.signal import ss2zpk
+@dataclass(frozen=True)
+class _Loop:
+    """An open loop as matrices."""
 
-    if not len(A):
-        return np.zeros(0), np.zeros(0), float(D[0, 0])
-    zeros, poles, gain = ss2zpk(A, B, C, D)
-    return np.asarray(zeros), np.asarray(poles), float(gain)
+    A: Array
+    B: Array
+    C: Array
+    D: Array
+
+    def response(self, w: float) -> complex:
+        """Return the transfer function at a frequency in rad/s."""
+        direct = complex(self.D[0, 0])
+        if not len(self.A):
+            return direct
+        moved = np.linalg.solve(1j * w * np.eye(len(self.A)) - self.A, self.B.astype(complex))
+        return direct + complex((self.C @ moved)[0, 0])
+
+    @property
+    def closed_poles(self) -> Array:
+        """The poles with negative feedback."""
+        if not len(self.A):
+            return np.zeros(0)
+        return np.asarray(np.linalg.eigvals(self.A - self.B @ self.C / (1.0 + self.D[0, 0])))
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether it is stable when it is closed."""
+        return self.D[0, 0] != -1.0 and bool((self.closed_poles.real < 0.0).all())
 
 
 FINE = 400
 """Frequencies per decade at which crossings are looked for, before they are refined."""
+WIDE = 1e4
+"""How far beyond the poles they are looked for."""
+REAL = 1e-6
+"""What is called real has an imaginary part below this part of it: else it is a pole that changes sign."""
 
 
-def _find_margins(zeros: Array, poles: Array, gain: float, delay: float) -> Margins:
+def _find_margins(loop: _Loop, delay: float) -> Margins:
     from scipy.optimize import brentq
 
-    if gain == 0.0:
+    def response(w: float) -> complex:
+        found = loop.response(w)
+        return found * complex(math.cos(w * delay), -math.sin(w * delay)) if delay else found
+
+    grid = _frequencies(loop, delay)
+    values = np.array([response(w) for w in grid])
+    if not np.abs(values).any():
         raise ScenarioError("the loop does nothing: its gain is zero", "loop", "a loop that is connected")
-    corners = np.abs(np.concatenate([zeros, poles]))
-    corners = corners[corners > 1e-12 * max(float(corners.max(initial=0.0)), 1e-300)]
-    low = float(corners.min(initial=1.0)) * 1e-4
-    high = max(float(corners.max(initial=1.0)), 1.0 / delay if delay else 0.0) * 1e4
-    high = max(high, 10.0 * abs(gain))
 
-    def log_gain(w: float) -> float:
-        s = 1j * w
-        found = math.log(abs(gain))
-        return found + float(np.sum(np.log(np.abs(s - zeros))) - np.sum(np.log(np.abs(s - poles))))
+    def refine(function: Any, k: int) -> float:
+        return float(brentq(function, grid[k], grid[k + 1], xtol=1e-15 * grid[k], rtol=1e-14))
 
-    def phase(w: float) -> float:
-        s = 1j * w
-        turned = float(np.sum(_angles(s - zeros, zeros)) - np.sum(_angles(s - poles, poles)))
-        return turned - w * delay - (math.pi if gain < 0.0 else 0.0)
-
-    grid = np.geomspace(low, high, int(FINE * math.log10(high / low)) + 2)
-    gains, phases = np.array([log_gain(w) for w in grid]), np.array([phase(w) for w in grid])
-    gain_margin, gain_at, phase_margin, phase_at, delay_margin = math.inf, None, math.inf, None, math.inf
-    for k in np.flatnonzero(np.signbit(gains[:-1]) != np.signbit(gains[1:])):
-        w = float(brentq(log_gain, grid[k], grid[k + 1], xtol=1e-14 * grid[k], rtol=1e-14))
-        left = (phase(w) + math.pi) % (2.0 * math.pi)
-        signed = left - 2.0 * math.pi if left > math.pi else left
-        if abs(signed) < abs(phase_margin):
-            phase_margin, phase_at = signed, w
-        delay_margin = min(delay_margin, left / w)
-    turns = np.floor((phases - math.pi) / (2.0 * math.pi))
-    for k in np.flatnonzero(turns[:-1] != turns[1:]):
-        level = math.pi + 2.0 * math.pi * max(turns[k], turns[k + 1])
-        w = float(brentq(lambda w, level=level: phase(w) - level, grid[k], grid[k + 1], rtol=1e-14))
-        factor = math.exp(-log_gain(w))
-        if abs(math.log(factor)) < abs(math.log(gain_margin)) if gain_at else True:
-            gain_margin, gain_at = factor, w
-    stable = _is_stable(zeros, poles, gain) if not delay else _stays_stable(zeros, poles, gain, delay)
+    gain, phase, later = (math.inf, None), (math.inf, None), math.inf
+    above = np.abs(values) > 1.0
+    for k in np.flatnonzero(above[:-1] != above[1:]):
+        w = refine(lambda w: abs(response(w)) - 1.0, k)
+        turned = -response(w)  # how far from -1
+        left = math.atan2(turned.imag, turned.real)
+        if abs(left) < abs(phase[0]):
+            phase = left, w
+        later = min(later, left % (2.0 * math.pi) / w)
+    below = values.imag < 0.0
+    for k in np.flatnonzero(
+        (below[:-1] != below[1:]) & (np.minimum(values.real[:-1], values.real[1:]) < 0.0)
+    ):
+        w = refine(lambda w: response(w).imag, k)
+        found = response(w)
+        if found.real >= 0.0 or abs(found.imag) > REAL * abs(found.real):
+            continue
+        factor = -1.0 / found.real
+        if gain[1] is None or abs(math.log(factor)) < abs(math.log(gain[0])):
+            gain = factor, w
     return Margins(
-        gain=gain_margin,
-        phase=math.degrees(phase_margin),
-        delay=delay_margin,
-        gain_frequency=gain_at,
-        phase_frequency=phase_at,
-        stable=stable,
+        gain=gain[0],
+        phase=math.degrees(phase[0]),
+        delay=later,
+        gain_frequency=gain[1],
+        phase_frequency=phase[1],
+        stable=_stays_stable(loop, delay) if delay else loop.is_stable,
     )
 
 
-def _angles(differences: Array, roots: Array) -> Array:
-    """Return the angles of s - root along the imaginary axis, without jumps: conjugates turn together."""
-    angles = np.angle(differences)
-    # of a root on the right the angle begins at pi, or beyond it for the conjugate: it goes on turning
-    return np.where((roots.real > 0.0) & (angles < 0.0), angles + 2.0 * math.pi, angles)
+def _frequencies(loop: _Loop, delay: float) -> Array:
+    """Return where crossings are looked for, in rad/s."""
+    poles = np.linalg.eigvals(loop.A) if len(loop.A) else np.zeros(0)
+    corners = np.abs(np.concatenate([poles, loop.closed_poles, [1.0 / delay] if delay else []]))
+    corners = corners[corners > 1e-12 * float(corners.max(initial=1.0))]
+    low, high = float(corners.min(initial=math.inf)), float(corners.max(initial=0.0))
+    if not len(corners):
+        low = high = 1.0
+    low, high = low / WIDE, high * WIDE
+    if delay:  # beyond, the phase turns faster than the grid can tell
+        high = min(high, FINE / delay)
+    return np.geomspace(low, high, int(FINE * math.log10(high / low)) + 2)
 
 
-def _closed_poles(zeros: Array, poles: Array, gain: float) -> Array:
-    closed = np.poly(poles).astype(complex)
-    above = gain * np.poly(zeros)
-    closed[len(closed) - len(above) :] += above
-    return np.roots(closed)
-
-
-def _is_stable(zeros: Array, poles: Array, gain: float) -> bool:
-    return bool((_closed_poles(zeros, poles, gain).real < 0.0).all())
-
-
-def _stays_stable(zeros: Array, poles: Array, gain: float, delay: float) -> bool:
+def _stays_stable(loop: _Loop, delay: float) -> bool:
     """Return whether a loop that is stable without a delay is so with one: no crossing comes before it."""
-    if not _is_stable(zeros, poles, gain):
+    if not loop.is_stable:
         what = "the loop without its delay is not stable when it is closed: a delay is not judged"
         raise ScenarioError(what, "delay", "a loop that is stable without it")
-    return _find_margins(zeros, poles, gain, 0.0).delay > delay
+    return _find_margins(loop, 0.0).delay > delay

@@ -87,9 +87,7 @@ def _watch_inputs(composite: Composite) -> Composite:
             found = free_name(f"{name}_{event}", {*crossings, *scenario.models})
             crossings[found] = Crossing(source, watch.direction, at=gain * watch.at + offset)
             connections.append(Connection(f"{found}.{EVENT}", f"{name}.{event}"))
-    return composite.with_scenario(
-        scenario.with_changes(crossings=crossings, connections=connections)
-    )
+    return composite.with_scenario(scenario.with_changes(crossings=crossings, connections=connections))
 
 
 def _steps_again(orchestrator: Orchestrator) -> bool:

@@ -167,7 +167,9 @@ def fit(
     expect(is_whole(evaluations, 1), "evaluations", evaluations, "a whole number above zero")
     expect(is_number(confidence) and 0.0 < confidence < 1.0, "confidence", confidence, "above 0, below 1")
     expect_call("progress", progress, "two numbers: runs done, the best sum so far")
-    unbounded = [name for name, each in ranges.items() if not math.isfinite(each.scale + each.high - each.low)]
+    unbounded = [
+        name for name, each in ranges.items() if not math.isfinite(each.scale + each.high - each.low)
+    ]
     if starts > 1 and unbounded:
         what_fails = f"several starts, and `{unbounded[0]}` has no bounds"
         raise ScenarioError(what_fails, "parameters", "(low, high) or (low, start, high)")
@@ -180,7 +182,9 @@ def fit(
 
 
 def _check_parameters(parameters: Any) -> dict[str, _Range]:
-    fits = isinstance(parameters, Mapping) and bool(parameters) and all(isinstance(n, str) for n in parameters)
+    fits = (
+        isinstance(parameters, Mapping) and bool(parameters) and all(isinstance(n, str) for n in parameters)
+    )
     expect(fits, "parameters", parameters, '{"spring.k": (10, 30)}')
     return {name: _Range.of(name, written) for name, written in parameters.items()}
 
@@ -464,4 +468,3 @@ def _inverse_of_square(jacobian: Array) -> Array:
         lost = np.abs(direction) > 1e-6
         inverse[np.ix_(lost, lost)] = math.inf
     return np.asarray(inverse)
-

@@ -87,7 +87,10 @@ class Block:
             s = h * c
             seen = list(u[0])
             for power in range(1, len(u)):
-                seen = [value + coefficient * _power(s, power) for value, coefficient in zip(seen, u[power], strict=True)]
+                seen = [
+                    value + coefficient * _power(s, power)
+                    for value, coefficient in zip(seen, u[power], strict=True)
+                ]
             slopes.append(self.rates(t + s, at, seen))
         end: list[Any] = list(x)
         for b, slope in zip(tableau.b, slopes, strict=True):

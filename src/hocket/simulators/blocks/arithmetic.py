@@ -90,10 +90,15 @@ class Expression(Block):
     outputs: tuple[Port, ...]
 
     def __init__(
-        self, equations: str | Iterable[str], inputs: Iterable[PortLike] = (), outputs: Iterable[PortLike] = ()
+        self,
+        equations: str | Iterable[str],
+        inputs: Iterable[PortLike] = (),
+        outputs: Iterable[PortLike] = (),
     ):
         if not isinstance(equations, (str, Iterable)):
-            raise ScenarioError(f"`{equations!r:.60}` is not a formula", "equations", "text, or a list of texts")
+            raise ScenarioError(
+                f"`{equations!r:.60}` is not a formula", "equations", "text, or a list of texts"
+            )
         texts = (equations,) if isinstance(equations, str) else tuple(equations)
         formulas = [read_formula(each) for each in texts]
         if not formulas:

@@ -34,9 +34,7 @@ class Delay:
 
     def __init__(self, delay: Duration, initial: float = 0.0, unit: str = ""):
         as_units(unit=unit)
-        set_fields(
-            self, delay=as_duration("delay", delay), initial=as_number("initial", initial), unit=unit
-        )
+        set_fields(self, delay=as_duration("delay", delay), initial=as_number("initial", initial), unit=unit)
 
     @property
     def inputs(self) -> tuple[Port, ...]:
