@@ -189,7 +189,6 @@ class Block:
         tape = Tape(1 + n + m)
         t, *rest = tape.given
         rates = tape.program(self.rates(t, rest[:n], rest[n:]))
-        step = self.longest
         return Ode(
             _Equation(rates),
             _Equation(self.programs["show"]),
@@ -197,7 +196,7 @@ class Block:
             inputs=self.inputs,
             outputs=[replace(port, feedthrough=()) for port in self.outputs],
             feedthrough={port.name: list(port.feedthrough) for port in self.outputs},
-            step=step,
+            method="adaptive",  # its micro steps are short enough to be read as exact
         )
 
 
