@@ -22,8 +22,9 @@ std::uint64_t mix(std::uint64_t value) {
 }
 
 double uniform(double seed, double number) {
-    const std::uint64_t mixed = mix(mix(static_cast<std::uint64_t>(static_cast<std::int64_t>(seed)) + golden) +
-                                    static_cast<std::uint64_t>(static_cast<std::int64_t>(number)) * golden);
+    const std::uint64_t mixed =
+        mix(mix(static_cast<std::uint64_t>(static_cast<std::int64_t>(seed)) + golden) +
+            static_cast<std::uint64_t>(static_cast<std::int64_t>(number)) * golden);
     return (static_cast<double>(mixed >> 12) + 0.5) * 0x1p-52;
 }
 
@@ -38,50 +39,30 @@ double finite_of(double found, double a) { return std::isinf(found) && std::isfi
 double evaluate(Program::Code code, double a, double b, double c) {
     using enum Program::Code;
     switch (code) {
-        case add:
-            return a + b;
-        case subtract:
-            return a - b;
-        case multiply:
-            return a * b;
-        case divide:
-            return b == 0.0 ? nan : a / b;
+        case add: return a + b;
+        case subtract: return a - b;
+        case multiply: return a * b;
+        case divide: return b == 0.0 ? nan : a / b;
         case power: {
             const double found = std::pow(a, b);
             return std::isinf(found) && std::isfinite(a) && std::isfinite(b) ? nan : found;
         }
-        case negative:
-            return -a;
-        case sin:
-            return std::sin(a);
-        case cos:
-            return std::cos(a);
-        case tan:
-            return std::tan(a);
-        case sqrt:
-            return std::sqrt(a);
-        case exp:
-            return finite_of(std::exp(a), a);
-        case log:
-            return a > 0.0 ? std::log(a) : nan;
-        case abs:
-            return std::fabs(a);
-        case floor:
-            return std::floor(a);
-        case least:
-            return a < b || a != a ? a : b;
-        case greatest:
-            return a > b || a != a ? a : b;
-        case less:
-            return a < b ? 1.0 : 0.0;
-        case select:
-            return a != 0.0 ? b : c;
-        case Program::Code::uniform:
-            return hocket::uniform(a, b);
-        case Program::Code::normal:
-            return hocket::normal(a, b);
-        case count:
-            break;
+        case negative: return -a;
+        case sin: return std::sin(a);
+        case cos: return std::cos(a);
+        case tan: return std::tan(a);
+        case sqrt: return std::sqrt(a);
+        case exp: return finite_of(std::exp(a), a);
+        case log: return a > 0.0 ? std::log(a) : nan;
+        case abs: return std::fabs(a);
+        case floor: return std::floor(a);
+        case least: return a < b || a != a ? a : b;
+        case greatest: return a > b || a != a ? a : b;
+        case less: return a < b ? 1.0 : 0.0;
+        case select: return a != 0.0 ? b : c;
+        case Program::Code::uniform: return hocket::uniform(a, b);
+        case Program::Code::normal: return hocket::normal(a, b);
+        case count: break;
     }
     return nan;
 }
@@ -92,7 +73,8 @@ Program::Program(int given, const std::vector<double>& constants,
                  const std::vector<std::array<int, 4>>& operations, std::vector<int> results)
     : first_(given + static_cast<int>(constants.size())), results_(std::move(results)) {
     const auto check = [](int place, int limit) {
-        if (place < 0 || place >= std::max(limit, 1)) throw std::invalid_argument("there is no such register");
+        if (place < 0 || place >= std::max(limit, 1))
+            throw std::invalid_argument("there is no such register");
     };
     registers_.resize(static_cast<std::size_t>(first_) + operations.size() + 1);
     std::copy(constants.begin(), constants.end(), registers_.begin() + given);

@@ -44,8 +44,8 @@ class Program {
     };
     Program() = default;
     // Raises std::invalid_argument for registers that are not there.
-    Program(int given, const std::vector<double>& constants, const std::vector<std::array<int, 4>>& operations,
-            std::vector<int> results);
+    Program(int given, const std::vector<double>& constants,
+            const std::vector<std::array<int, 4>>& operations, std::vector<int> results);
     double* given() { return registers_.data(); }
     int count() const { return static_cast<int>(results_.size()); }
     void run(double* results);
@@ -61,9 +61,9 @@ class Block final : public Simulator {
   public:
     struct Setup {
         int inputs = 0, outputs = 0;
-        int degree = 0;       // the highest power of time in its inputs that it honours
-        double longest = 0.0;  // micro step; 0: one per step
-        bool instants = false;   // its level takes instants
+        int degree = 0;         // the highest power of time in its inputs that it honours
+        double longest = 0.0;   // micro step; 0: one per step
+        bool instants = false;  // its level takes instants
         bool takes_part = false;
         bool moves = false;  // it has `advance`
         Program advance, show, next, react;

@@ -51,7 +51,8 @@ def contains(found):
 
 def test_noise_is_fitted_to_its_size():
     found = fitted(0)
-    assert found.converged and not found.doubts()
+    assert found.converged
+    assert not found.doubts()
     assert found.values["k"] == pytest.approx(K, rel=0.02)
     assert found.values["d"] == pytest.approx(D, rel=0.1)
     for left in found.residuals.values():
@@ -101,7 +102,8 @@ def test_what_cannot_be_told_apart_is_said():
 
 def test_a_bound_is_said():
     found = hk.fit(lag, DATA, {"b": (0.5, 1.5)}, stop=1)
-    assert found.parameters[0].at_bound and found.values["b"] == pytest.approx(1.5)
+    assert found.parameters[0].at_bound
+    assert found.values["b"] == pytest.approx(1.5)
     assert any("at its bound" in each for each in found.doubts())
 
 
@@ -111,7 +113,8 @@ def test_several_starts_progress_files_and_gaps(tmp_path):
     seen = []
     found = hk.fit(lag, file, {"b": (0.5, 3.0)}, stop=1, starts=3, progress=lambda n, best: seen.append(n))
     assert found.values["b"] == pytest.approx(2.0, rel=1e-7)
-    assert len(found.costs) == 3 and seen == sorted(seen)
+    assert len(found.costs) == 3
+    assert seen == sorted(seen)
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,8 @@ class TestSignals:
         assert abs(values.mean()) < 4.0 / math.sqrt(len(values))
         assert abs(values.std() - 1.0) < 4.0 / math.sqrt(2.0 * len(values))
         flat = np.array([uniform(5.0, float(k)) for k in range(20_000)])
-        assert 0.0 < flat.min() and flat.max() < 1.0
+        assert flat.min() > 0.0
+        assert flat.max() < 1.0
         assert abs(flat.mean() - 0.5) < 4.0 / math.sqrt(12.0 * len(flat))
         found = run({"a": Noise("10 ms", 2.0, 1.0, 5), "b": Noise("10 ms", 2.0, 1.0, 6)}, {}, stop="0.2 s")
         assert found["a.y"].values[0] == 1.0 + 2.0 * values[0]
@@ -178,9 +179,7 @@ class TestArithmetic:
         rng = np.random.default_rng(1)
         tape = Tape(3)
         a, b, c = tape.given
-        arguments = {
-            name: 1 for name in ("negative", "sin", "cos", "tan", "sqrt", "exp", "log", "abs", "floor")
-        }
+        arguments = dict.fromkeys(("negative", "sin", "cos", "tan", "sqrt", "exp", "log", "abs", "floor"), 1)
         results = []
         for name in OPERATIONS:
             many = {"select": 3}.get(name, arguments.get(name, 2))
@@ -221,7 +220,8 @@ class TestControl:
             t, y = found["plant.y"]
             exact = [(expm(A * s) @ x0 + np.linalg.solve(A, (expm(A * s) - np.eye(3)) @ B))[0] for s in t]
             errors.append(np.abs(y - exact).max())
-        assert errors[1] < 5e-3 and errors[0] / errors[1] == pytest.approx(2.0, rel=0.15)
+        assert errors[1] < 5e-3
+        assert errors[0] / errors[1] == pytest.approx(2.0, rel=0.15)
 
     def test_with_far_limits_it_is_the_linear_one(self):
         settings = {"K": 2.0, "Ti": 0.8, "Td": 0.05, "b": 0.7, "c": 0.3, "i0": 0.1, "y0": -0.2}

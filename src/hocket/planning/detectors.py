@@ -13,8 +13,8 @@ from fractions import Fraction
 from hocket.coupling.level_ports import port_at
 from hocket.coupling.wiring import Wiring
 from hocket.errors import Fault, Place, raise_faults, suggest_nearest
-from hocket.model.composite import Composite, Orchestrator, as_level, traits_of
 from hocket.model.arguments import free_name
+from hocket.model.composite import Composite, Orchestrator, as_level, traits_of
 from hocket.model.crossings import Crossing
 from hocket.model.extrapolators import Hold
 from hocket.model.protocols import Model

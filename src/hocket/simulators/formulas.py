@@ -194,7 +194,7 @@ _FUNCTIONS: Mapping[str, Callable[..., float]] = {
     "uniform": uniform,
     "normal": normal,
 }
-_ARGUMENTS = {name: 1 for name in ("negative", *FUNCTIONS, "floor")} | {"select": 3}
+_ARGUMENTS = dict.fromkeys(("negative", *FUNCTIONS, "floor"), 1) | {"select": 3}
 
 
 def least(a: Term, b: Number) -> Term:
