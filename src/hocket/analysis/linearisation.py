@@ -440,7 +440,7 @@ def linearise(
 def _find_modes(level: Level, child: int, leaf: LinearisedLeaf, kinks: bool) -> OdeModes | None:
     """Return the modes of an Ode with a tangent; None: it has one only, and no events."""
     model, simulator = level.wiring.models[child], level.children[child]
-    equations = model.equations if isinstance(model, Block) else model
+    equations = model.ode if isinstance(model, Block) else model
     if not isinstance(equations, Ode) or leaf.how != "jacobian" or not (kinks or equations.events):
         return None
     live: Any = simulator
@@ -488,8 +488,8 @@ def _linearise_leaf(
         return LinearisedLeaf(path, "refused", math.nan, 0, model.switches), model
     place = _operating_place(level, child, u, looking)
     try:
-        if isinstance(model, Block) and model.equations is not None:
-            touch = tangent_of_ode(model.equations, simulator, LinearisationPoint(), t, u)
+        if isinstance(model, Block) and model.ode is not None:
+            touch = tangent_of_ode(model.ode, simulator, LinearisationPoint(), t, u)
             touch = replace(touch, tangent=replace(touch.tangent, stands_for=model))
         elif isinstance(model, Ode):
             touch = tangent_of_ode(model, simulator, point or LinearisationPoint(), t, u)

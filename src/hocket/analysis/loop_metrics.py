@@ -255,10 +255,11 @@ def _find_margins(loop: _Loop, delay: float) -> Margins:
     if not np.abs(values).any():
         raise ScenarioError("the loop does nothing: its gain is zero", "loop", "a loop that is connected")
 
-    def refine(function: Any, k: int) -> float:
+    def refine(function: Any, k: Any) -> float:
         return float(brentq(function, grid[k], grid[k + 1], xtol=1e-15 * grid[k], rtol=1e-14))
 
-    gain, phase, later = (math.inf, None), (math.inf, None), math.inf
+    gain: tuple[float, float | None] = (math.inf, None)
+    phase, later = gain, math.inf
     above = np.abs(values) > 1.0
     for k in np.flatnonzero(above[:-1] != above[1:]):
         w = refine(lambda w: abs(response(w)) - 1.0, k)

@@ -92,7 +92,8 @@ class Fit:
             return ""
         i, j = np.unravel_index(int(np.argmax(size)), size.shape)
         names = [each.name for each in self.parameters]
-        return f"`{names[i]}` and `{names[j]}` can hardly be told apart: correlation {self.correlations[i, j]:.4f}"
+        correlation = self.correlations[i, j]
+        return f"`{names[i]}` and `{names[j]}` can hardly be told apart: correlation {correlation:.4f}"
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each parameter."""
@@ -103,8 +104,9 @@ class Fit:
         ]
 
     def __str__(self) -> str:
+        percent = 100.0 * self.confidence
         lines = [
-            f"{each.name} = {each.value:.6g} ({100.0 * self.confidence:g} %: {each.low:.6g} to {each.high:.6g})"
+            f"{each.name} = {each.value:.6g} ({percent:g} %: {each.low:.6g} to {each.high:.6g})"
             for each in self.parameters
         ]
         left = ", ".join(f"`{port}` {size:.3g}" for port, size in self.residuals.items())

@@ -179,7 +179,7 @@ class Block:
         return {name: value for name, value in vars(self).items() if name not in _MADE}
 
     @cached_property
-    def equations(self) -> Ode | None:
+    def ode(self) -> Ode | None:
         """The block as equations, to be read before the run; None: they do not tell all of it."""
         if self.reacts or not self.is_smooth:
             return None
@@ -200,7 +200,7 @@ class Block:
         )
 
 
-_MADE = ("programs", "native_programs", "equations")
+_MADE = ("programs", "native_programs", "ode")
 
 
 def _power(s: Term, power: int) -> Term:

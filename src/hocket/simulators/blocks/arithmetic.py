@@ -81,8 +81,7 @@ class Saturation(Block):
 class Expression(Block):
     """Formulas in the language of equations, one for each output: `Expression("p = torque * speed")`.
 
-    What is on the right of `=` and not among `inputs` becomes one; `inputs` and `outputs` give units and start
-    values. `t` is the time in seconds. Texts are parsed, never run as code.
+    Names on the right become inputs; `inputs` and `outputs` give them units and start values. `t` is the time in seconds. Texts are parsed, never run as code.
     """
 
     equations: tuple[str, ...]

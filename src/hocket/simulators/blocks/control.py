@@ -225,7 +225,7 @@ class LimitedPID(Block):
 
 @dataclass(frozen=True, init=False)
 class Relay(Block):
-    """An output `y` that becomes `on` where the input `u` rises above `high`, and `off` where it falls below `low`.
+    """An output `y` that becomes `on` where `u` rises above `high`, and `off` where it falls below `low`.
 
     Between them it stays as it is; it starts off unless `starts_on`. hocket watches what drives u, so that
     the crossings are met where they are: its inputs `rises` and `falls` are connected by itself.

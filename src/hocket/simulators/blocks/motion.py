@@ -179,7 +179,7 @@ class LimitedIntegrator(Block):
 
 @dataclass(frozen=True, init=False)
 class RateLimiter(Block):
-    """An output `y` that follows its input `u`, but changes by no more than `rising` and `falling` per second.
+    """An output `y` that follows its input `u`, no faster than `rising` and `falling` per second.
 
     Both are sizes; `falling` left out is `rising`. It starts at `y0`. Its motion is exact for inputs that are
     held or linear in time.

@@ -6,6 +6,8 @@ Out: numbers; or an error that names the parameter
 
 from __future__ import annotations
 
+from typing import Any
+
 from hocket.errors import ScenarioError
 from hocket.model.arguments import expect, expect_texts, is_number, is_positive
 from hocket.model.clock import Duration
@@ -33,7 +35,7 @@ def as_limits(low: object, high: object) -> tuple[float | None, float | None]:
     return found[0], found[1]
 
 
-def as_units(**units: object) -> None:
+def as_units(**units: Any) -> None:
     """Refuse units that are not text."""
     expect_texts(**units)
 

@@ -100,7 +100,7 @@ class _Signal(Block):
         return self.program([t])[0]
 
     @property
-    def programs(self) -> Any:  # type: ignore[override]
+    def programs(self) -> Any:
         return {"show": self.program}
 
 
