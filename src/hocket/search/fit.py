@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -207,7 +208,8 @@ def _read_data(data: Any) -> dict[str, tuple[Array, Array]]:
     """Return times and values by port."""
     if isinstance(data, (str, Path)):
         data = _read_file(Path(data))
-    if hasattr(data, "columns") and hasattr(data, "index"):  # a DataFrame: its index, unless it has times
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(data, pandas.DataFrame):  # its index, unless it has times
         named = {str(name): data[name].to_numpy() for name in data.columns}
         data = named if any(name in named for name in TIMES) else {"t": data.index.to_numpy(), **named}
     expected = 'a mapping such as {"t": [...], "second.x": [...]}, a DataFrame, or the path of a CSV file'

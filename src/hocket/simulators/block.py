@@ -166,7 +166,7 @@ class Block:
     @cached_property
     def native_programs(self) -> Mapping[str, Any]:
         """The same as compiled code takes them."""
-        from hocket import _native
+        import hocket._native as _native
 
         return {
             name: _native.Program(
@@ -240,7 +240,7 @@ class BlockSimulator:
     @property
     def native(self) -> Any:
         """The twin in compiled code, in the state reached."""
-        from hocket import _native
+        import hocket._native as _native
 
         model, programs = self.model, self.model.native_programs
         return _native.Block(

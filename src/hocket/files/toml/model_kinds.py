@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from hocket.errors import ScenarioError
-from hocket.files.toml.block_kinds import BLOCK_KEYS, WRITTEN
 from hocket.files.toml.forms import (
     CODE,
     DURATION,
@@ -424,13 +423,19 @@ _KEYS: dict[str, tuple[Field, ...]] = {
 @cache  # a thousand models are written with one
 def _model_kind(name: str) -> TableKind:
     build = _build_sum if name == "sum" else registry.load("simulators", name)
-    keys = _EVERY[name]
+    keys, written = _KEYS.get(name), build
+    if keys is None:
+        from hocket.files.toml.block_kinds import BLOCK_KEYS, WRITTEN
+
+        keys = BLOCK_KEYS[name]
+        written = registry.load_place(WRITTEN[name]) if name in WRITTEN else build
     wrapping = [entry.name for entry in keys if entry in WRAPPERS]
     built = _with_wrappers(build, wrapping) if wrapping else build
-    written = registry.load_place(WRITTEN[name]) if name in WRITTEN else build
     return table_kind(name, built, *keys, cls=written if isinstance(written, type) else None)
 
 
-_EVERY = _KEYS | BLOCK_KEYS
-MODEL_KINDS: dict[str, Callable[[], TableKind]] = {name: partial(_model_kind, name) for name in _EVERY}
+_BLOCKS = [name for name, place in registry.OWN["simulators"].items() if ".blocks." in place]
+MODEL_KINDS: dict[str, Callable[[], TableKind]] = {
+    name: partial(_model_kind, name) for name in (*_KEYS, *_BLOCKS)
+}
 """Each kind is made when a file names it."""

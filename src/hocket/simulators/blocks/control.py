@@ -41,7 +41,7 @@ def PID(
     unit: str = "",
     out: str = "",
 ) -> StateSpace | LimitedPID:
-    """A PID controller from `reference` and `measured` to `control` (theory, section 12.1).
+    """A PID controller from `reference` and `measured` to `control`.
 
     control = K (b r - y + integral of (r - y) / Ti + Td d(c r - y)/dt), the derivative filtered by Td / N,
     within `low` and `high`. At a limit the integral part is led back with the time constant `Tt` (anti-windup
