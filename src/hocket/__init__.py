@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hocket.analysis.coupling_check import check
     from hocket.analysis.error_budget import error_budget
-    from hocket.analysis.loop_metrics import margins, step_metrics
     from hocket.analysis.uncertainty import study
     from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
     from hocket.execution.compile import compile
@@ -64,7 +63,6 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     "compile", "nest", "tune",
     # running and looking
     "check", "run", "open", "sweep", "study", "fit", "error_budget", "Run", "open_run",
-    "step_metrics", "margins",
     # what can go wrong
     "HocketError", "ScenarioError", "SimulatorError", "ConvergenceError",
 ]
@@ -75,7 +73,6 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
     _MODULES = {
         "analysis.coupling_check": ("check",),
         "analysis.error_budget": ("error_budget",),
-        "analysis.loop_metrics": ("margins", "step_metrics"),
         "analysis.uncertainty": ("study",),
         "errors": ("ConvergenceError", "HocketError", "ScenarioError", "SimulatorError"),
         "execution.compile": ("compile",),

@@ -4,6 +4,7 @@ In:  parameters
 Out: models, to be connected like any others; `docs/blocks.md` has a table of them
 """
 
+from hocket.analysis.loop_metrics import Margins, StepMetrics, margins, step_metrics
 from hocket.simulators.blocks.arithmetic import Expression, Product, Saturation
 from hocket.simulators.blocks.control import PID, Relay
 from hocket.simulators.blocks.delay import Delay
@@ -17,6 +18,7 @@ __all__ = [
     "Expression",
     "Gain",
     "Integrator",
+    "Margins",
     "Noise",
     "Product",
     "Pulse",
@@ -26,6 +28,9 @@ __all__ = [
     "Saturation",
     "Sine",
     "Step",
+    "StepMetrics",
     "Sum",
     "TransferFunction",
+    "margins",
+    "step_metrics",
 ]

@@ -14,6 +14,7 @@ import numpy as np
 
 import hocket as hk
 from fmus.build import build
+from hocket import blocks
 from systems import FREE_LAG, LAG, lag
 
 
@@ -525,10 +526,10 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
             },
         ),
         "step_metrics": GoodCall(
-            hk.step_metrics,
+            blocks.step_metrics,
             {"t": [0.0, 1.0], "y": [0.0, 1.0], "final": 1.0, "initial": 0.0, "at": 0.0, "band": 0.02},
         ),
-        "margins": GoodCall(hk.margins, {"loop": hk.Gain(2.0), "delay": 0.0}),
+        "margins": GoodCall(blocks.margins, {"loop": hk.Gain(2.0), "delay": 0.0}),
         "error_budget": GoodCall(
             hk.error_budget,
             {

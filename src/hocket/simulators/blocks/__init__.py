@@ -1,1 +1,5 @@
-"""Blocks by what they do: signals, arithmetic, motion, control."""
+"""Blocks by what they do: signals, arithmetic, motion, control.
+
+In:  parameters of blocks
+Out: models
+"""

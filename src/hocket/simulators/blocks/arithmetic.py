@@ -81,7 +81,8 @@ class Saturation(Block):
 class Expression(Block):
     """Formulas in the language of equations, one for each output: `Expression("p = torque * speed")`.
 
-    Names on the right become inputs; `inputs` and `outputs` give them units and start values. `t` is the time in seconds. Texts are parsed, never run as code.
+    Names on the right become inputs; `inputs` and `outputs` give them units and start values.
+    `t` is the time in seconds. Texts are parsed, never run as code.
     """
 
     equations: tuple[str, ...]
