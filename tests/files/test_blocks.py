@@ -51,7 +51,11 @@ from systems import ROOT
 )
 def test_what_is_written_is_read(model, tmp_path):
     file = tmp_path / "it.toml"
-    hk.write(hk.Experiment(hk.Composite(hk.Scenario({"it": model}), "10 ms"), stop=1), file)
+    driven = [port for port in model.inputs if not port.event]
+    sources = {f"source_{port.name}": Step(unit=port.unit) for port in driven}
+    wires = {f"it.{port.name}": f"source_{port.name}.y" for port in driven}
+    level = hk.Composite(hk.Scenario({"it": model, **sources}, wires), "10 ms")
+    hk.write(hk.Experiment(level, stop=1), file)
     assert hk.read(file).composite.scenario.models["it"] == model
 
 

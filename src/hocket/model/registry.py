@@ -75,10 +75,10 @@ OWN: Mapping[Kind, Mapping[str, str]] = {
         "saturation": "hocket.simulators.blocks.arithmetic:Saturation",
         "expression": "hocket.simulators.blocks.arithmetic:Expression",
         "transfer-function": "hocket.simulators.blocks.motion:TransferFunction",
-        "integrator": "hocket.simulators.blocks.motion:Integrator",
+        "integrator": "hocket.simulators.blocks.motion:LimitedIntegrator",
         "rate-limiter": "hocket.simulators.blocks.motion:RateLimiter",
         "delay": "hocket.simulators.blocks.delay:Delay",
-        "pid": "hocket.simulators.blocks.control:PID",
+        "pid": "hocket.simulators.blocks.control:LimitedPID",
         "relay": "hocket.simulators.blocks.control:Relay",
     },
     "accelerators": {

@@ -42,11 +42,11 @@ def _duration(name: str, about: str, attribute: str = "") -> Field:
 _PERIOD = _duration("period", "from one to the next", "interval")
 _FROM = _duration("at", "when it begins")
 
-WRITTEN = {
-    "pid": "hocket.simulators.blocks.control:LimitedPID",
-    "integrator": "hocket.simulators.blocks.motion:LimitedIntegrator",
+BUILDERS = {
+    "pid": "hocket.simulators.blocks.control:PID",
+    "integrator": "hocket.simulators.blocks.motion:Integrator",
 }
-"""What is written as a kind whose builder is a function; linear ones are written as state-space."""
+"""What a table is read by, where that is not the class; linear ones are written as state-space."""
 
 BLOCK_KEYS: dict[str, tuple[Field, ...]] = {
     "step": (

@@ -425,10 +425,10 @@ def _model_kind(name: str) -> TableKind:
     build = _build_sum if name == "sum" else registry.load("simulators", name)
     keys, written = _KEYS.get(name), build
     if keys is None:
-        from hocket.files.toml.block_kinds import BLOCK_KEYS, WRITTEN
+        from hocket.files.toml.block_kinds import BLOCK_KEYS, BUILDERS
 
         keys = BLOCK_KEYS[name]
-        written = registry.load_place(WRITTEN[name]) if name in WRITTEN else build
+        build = registry.load_place(BUILDERS[name]) if name in BUILDERS else build
     wrapping = [entry.name for entry in keys if entry in WRAPPERS]
     built = _with_wrappers(build, wrapping) if wrapping else build
     return table_kind(name, built, *keys, cls=written if isinstance(written, type) else None)
