@@ -54,7 +54,10 @@ def test_what_is_written_is_read(model, tmp_path):
     driven = [port for port in model.inputs if not port.event]
     sources = {f"source_{port.name}": Step(unit=port.unit) for port in driven}
     wires = {f"it.{port.name}": f"source_{port.name}.y" for port in driven}
-    level = hk.Composite(hk.Scenario({"it": model, **sources}, wires), "10 ms")
+    resets = any(port.name == "reset" for port in model.inputs)
+    crossings = {"crossing": hk.Crossing("source_u.y")} if resets else {}
+    wires |= {"it.reset": "crossing.event"} if resets else {}
+    level = hk.Composite(hk.Scenario({"it": model, **sources}, wires, crossings=crossings), "10 ms")
     hk.write(hk.Experiment(level, stop=1), file)
     assert hk.read(file).composite.scenario.models["it"] == model
 
