@@ -15,7 +15,7 @@ from systems import ROOT
 
 ORDER = [
     "errors", "model", "coupling", "plan", "orchestrators", "simulators", "planning", "engine", "files",
-    "execution", "analysis", "search", "report", "testing", "cli",
+    "execution", "analysis", "blocks", "search", "report", "testing", "cli",
 ]  # fmt: skip
 """What stands at the top; each imports only from those before it."""
 

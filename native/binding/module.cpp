@@ -22,6 +22,7 @@ namespace hocket {
 
 void bind_fmus(nb::module_& module);
 void bind_isolated(nb::module_& module);
+void bind_formulas(nb::module_& module);
 void bind_levels(nb::module_& module);
 void bind_linear_models(nb::module_& module);
 void bind_operations(nb::module_& module);
@@ -388,6 +389,7 @@ NB_MODULE(_native, module) {
     nb::class_<Simulator>(module, "Simulator");
     bind_fmus(module);
     bind_isolated(module);
+    bind_formulas(module);
     bind_operations(module);
     bind_linear_models(module);
     bind_levels(module);

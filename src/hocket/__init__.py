@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from hocket.orchestrators.iterate import Iterate
     from hocket.orchestrators.jacobi import Jacobi
     from hocket.orchestrators.multirate import Multirate
+    from hocket.search.fit import fit
     from hocket.search.nest.nest import nest
     from hocket.search.tune.tune import tune
     from hocket.simulators.devs import Atomic, Devs
@@ -64,7 +65,7 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     # a better coupling
     "compile", "nest", "tune",
     # running and looking
-    "check", "run", "resume", "open", "sweep", "study", "error_budget", "Run", "open_run", "compare",
+    "check", "run", "resume", "open", "sweep", "study", "fit", "error_budget", "Run", "open_run", "compare",
     # what can go wrong
     "HocketError", "ScenarioError", "SimulatorError", "ConvergenceError",
 ]
@@ -94,6 +95,7 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
         "model.protocols": ("Capabilities",),
         "model.scenario": ("Connection", "Scenario"),
         "orchestrators": ("Adaptive", "Asynchronous", "GaussSeidel", "Iterate", "Jacobi", "Multirate"),
+        "search.fit": ("fit",),
         "search.nest.nest": ("nest",),
         "search.tune.tune": ("tune",),
         "simulators.devs": ("Atomic", "Devs"),

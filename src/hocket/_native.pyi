@@ -934,6 +934,40 @@ def count_end_requests() -> int:
 def take_log() -> list[tuple[str, int, str, str]]:
     """Return what FMUs said since: instance, status, category, text."""
 
+# formulas (simulators/formulas.py, simulators/block.py)
+
+class Program:
+    """Operations on registers, as a tape has written them down."""
+
+    def __init__(
+        self,
+        *,
+        given: int,
+        constants: Sequence[float],
+        operations: Sequence[tuple[int, ...]],
+        results: Sequence[int],
+    ) -> None: ...
+    def evaluate(self, given: Sequence[float], /) -> list[float]: ...
+
+class Block(Simulator):
+    """A simulator that is formulas: how it moves, what it shows, when something happens and what."""
+
+    def __init__(
+        self,
+        *,
+        inputs: int,
+        outputs: int,
+        degree: int,
+        longest: float,
+        instants: bool,
+        takes_part: bool,
+        advance: Program | None,
+        show: Program,
+        next: Program | None,
+        react: Program | None,
+        state: Sequence[float],
+    ) -> None: ...
+
 # simulators in processes of their own
 
 class Isolated(Simulator):

@@ -67,6 +67,62 @@ isolate = true
 type = "stand-in"
 shows = ["force [N]", { name = "gear", type = "integer", held = true }]
 of = "right"
+[models.a_step]
+type = "step"
+at = "0.1 s"
+after = 2.0
+[models.a_ramp]
+type = "ramp"
+slope = 2
+[models.a_sine]
+type = "sine"
+frequency = 50
+unit = "V"
+[models.a_pulse]
+type = "pulse"
+period = "1 s"
+width = "1/3 s"
+[models.a_noise]
+type = "noise"
+period = 0.01
+seed = 3
+distribution = "uniform"
+[models.a_product]
+type = "product"
+inputs = ["a [V]", "b [A]"]
+unit = "W"
+[models.a_saturation]
+type = "saturation"
+low = -1
+high = 1
+[models.an_expression]
+type = "expression"
+equations = ["p = u * i"]
+inputs = ["u [V]", "i [A]"]
+outputs = ["p [W]"]
+[models.a_transfer]
+type = "transfer-function"
+numerator = [1]
+denominator = [0.5, 1]
+[models.an_integrator]
+type = "integrator"
+high = 2.5
+reset = true
+[models.a_limiter]
+type = "rate-limiter"
+rising = 2
+[models.a_delay]
+type = "delay"
+delay = "5 ms"
+[models.a_pid]
+type = "pid"
+K = 2
+Ti = "0.5 s"
+period = "10 ms"
+[models.a_relay]
+type = "relay"
+low = 1
+high = 2
 [models.function]
 type = "function"
 f = "plant.py:ramp"

@@ -14,6 +14,7 @@ import numpy as np
 
 import hocket as hk
 from fmus.build import build
+from hocket import blocks
 from systems import FREE_LAG, LAG, lag
 
 
@@ -548,6 +549,26 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "watch": None,
             },
         ),
+        "fit": GoodCall(
+            hk.fit,
+            {
+                "what": _coupled(),
+                "data": {"t": [0.0, 0.01, 0.02], "a.y": [1.0, 1.0, 1.0]},
+                "parameters": {"a.A[1,1]": (-2.0, -1.0, 0.0)},
+                "stop": "20 ms",
+                "starts": 1,
+                "seed": 0,
+                "deviations": None,
+                "confidence": 0.95,
+                "evaluations": 2,
+                "progress": None,
+            },
+        ),
+        "step_metrics": GoodCall(
+            blocks.step_metrics,
+            {"t": [0.0, 1.0], "y": [0.0, 1.0], "final": 1.0, "initial": 0.0, "at": 0.0, "band": 0.02},
+        ),
+        "margins": GoodCall(blocks.margins, {"loop": hk.Gain(2.0), "delay": 0.0}),
         "error_budget": GoodCall(
             hk.error_budget,
             {

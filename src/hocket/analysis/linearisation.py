@@ -41,6 +41,7 @@ from hocket.planning.clocks import clock_of
 from hocket.planning.parameters import with_cold_starts, with_leaves
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree, window_degree, window_obstacles
+from hocket.simulators.block import Block
 from hocket.simulators.crossing import Detector
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.methods import ORDERS, MethodName
@@ -439,11 +440,15 @@ def linearise(
 def _find_modes(level: Level, child: int, leaf: LinearisedLeaf, kinks: bool) -> OdeModes | None:
     """Return the modes of an Ode with a tangent; None: it has one only, and no events."""
     model, simulator = level.wiring.models[child], level.children[child]
-    if not isinstance(model, Ode) or leaf.how != "jacobian" or not (kinks or model.events):
+    equations = model.ode if isinstance(model, Block) else model
+    if not isinstance(equations, Ode) or leaf.how != "jacobian" or not (kinks or equations.events):
         return None
     live: Any = simulator
     t, u = level.clock.time(level.ticks[child]), level.memory.u[child][0].copy()
-    return modes_of_ode(model, np.array(live.x, dtype=float), u, t, kinks)
+    found = modes_of_ode(equations, np.array(live.x, dtype=float), u, t, kinks)
+    if found is None or equations is model:
+        return found
+    return replace(found, tangents=tuple(replace(each, stands_for=model) for each in found.tangents))
 
 
 def _check_time_ahead(at: Duration, step: Fraction) -> Fraction:
@@ -477,9 +482,16 @@ def _linearise_leaf(
     if isinstance(model, Detector):
         why = "it looks for crossings: steps end where it finds one, and what reacts to it switches"
         return LinearisedLeaf(path, "refused", math.nan, 0, why), model
+    if isinstance(model, Block) and not model.inputs:
+        return _constant_leaf(path, model, simulator, t, u, (f"as it is at {t:g} s",))
+    if isinstance(model, Block) and model.switches:
+        return LinearisedLeaf(path, "refused", math.nan, 0, model.switches), model
     place = _operating_place(level, child, u, looking)
     try:
-        if isinstance(model, Ode):
+        if isinstance(model, Block) and model.ode is not None:
+            touch = tangent_of_ode(model.ode, simulator, LinearisationPoint(), t, u)
+            touch = replace(touch, tangent=replace(touch.tangent, stands_for=model))
+        elif isinstance(model, Ode):
             touch = tangent_of_ode(model, simulator, point or LinearisationPoint(), t, u)
         elif isinstance(model, Fmu) and model.exchange and not model.is_isolated:
             found = tangent_of_fmu(model, place)

@@ -20,7 +20,7 @@ from hocket.execution.checkpoint_identity import (
     checkpoint_clock,
     refuse_overrides,
 )
-from hocket.execution.run import check_choices, check_every, origin_facts, execute, prepare_job
+from hocket.execution.run import check_choices, check_every, execute, origin_facts, prepare_job
 from hocket.execution.session import Job, Progress
 from hocket.files.checkpoint import PREVIOUS, Checkpoint, checkpoints_of, read_checkpoint
 from hocket.files.experiments import ExperimentLike, as_experiment, vary_experiment

@@ -13,10 +13,13 @@ from fractions import Fraction
 from hocket.coupling.level_ports import port_at
 from hocket.coupling.wiring import Wiring
 from hocket.errors import Fault, Place, raise_faults, suggest_nearest
+from hocket.model.arguments import free_name
 from hocket.model.composite import Composite, Orchestrator, as_level, traits_of
+from hocket.model.crossings import Crossing
 from hocket.model.extrapolators import Hold
 from hocket.model.protocols import Model
 from hocket.model.scenario import Connection, Insertion, Scenario
+from hocket.model.units import conversion
 from hocket.plan import (
     Adapt,
     Body,
@@ -35,14 +38,17 @@ from hocket.plan import (
     walk,
 )
 from hocket.plan.instructions import WHOLE
+from hocket.simulators.block import Block
 from hocket.simulators.crossing import EVENT, INPUT, Detector
 
 
 def with_detectors(composite: Composite, repeated: bool = False) -> Composite:
-    """Return the composite with a detector for every crossing, at all levels.
+    """Return the composite with a detector for every crossing, at all levels, and for what blocks watch.
 
     `repeated`: a level around makes its steps again, under other inputs.
     """
+    if not composite.sampled:
+        composite = _watch_inputs(composite)
     scenario, models = composite.scenario, dict(composite.scenario.models)
     inside = repeated or _steps_again(composite.orchestrator)
     for name, model in scenario.models.items():
@@ -55,6 +61,33 @@ def with_detectors(composite: Composite, repeated: bool = False) -> Composite:
         return composite if same else composite.with_scenario(scenario.with_models(models))
     raise_faults(_crossing_faults(composite))
     return composite.with_scenario(_add_detectors(scenario, models, repeated))
+
+
+def _watch_inputs(composite: Composite) -> Composite:
+    """Return the composite with a crossing for each that a block is to be told of.
+
+    An input from outside of the level is not watched: the block looks at it when its steps begin.
+    """
+    scenario = composite.scenario
+    if not any(isinstance(model, Block) and model.watched for model in scenario.models.values()):
+        return composite
+    sources = {each.target: each.source for each in scenario.connections}
+    crossings, connections = dict(scenario.crossings), list(scenario.connections)
+    for name, model in scenario.models.items():
+        for event, watch in model.watched.items() if isinstance(model, Block) else ():
+            source = sources.get(f"{name}.{watch.input}", "")
+            port = port_at(scenario, source, source=True)
+            (own,) = (each for each in model.inputs if each.name == watch.input)
+            if port is None or port.event or f"{name}.{event}" in sources:
+                continue
+            try:
+                gain, offset = conversion(own.unit, port.unit)
+            except ValueError:
+                continue  # the wiring says that the units do not fit
+            found = free_name(f"{name}_{event}", {*crossings, *scenario.models})
+            crossings[found] = Crossing(source, watch.direction, at=gain * watch.at + offset)
+            connections.append(Connection(f"{found}.{EVENT}", f"{name}.{event}"))
+    return composite.with_scenario(scenario.with_changes(crossings=crossings, connections=connections))
 
 
 def _steps_again(orchestrator: Orchestrator) -> bool:

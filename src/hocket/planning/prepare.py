@@ -6,6 +6,7 @@ Out: a Composite whose plan can be made; or every fault that can be known before
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import Any
 
@@ -51,11 +52,22 @@ def _balance_bonds(composite: Composite) -> Scenario:
 
 
 def _place_detectors(composite: Composite) -> Composite:
-    if not any(each.scenario.crossings for _, each in levels(composite)):
+    if not any(_has_crossings(each.scenario) for _, each in levels(composite)):
         return composite
     from hocket.planning.detectors import with_detectors
 
     return with_detectors(composite)
+
+
+def _has_crossings(scenario: Scenario) -> bool:
+    """Return whether an output is watched, for an event or for a block."""
+    if scenario.crossings:
+        return True
+    if "hocket.simulators.block" not in sys.modules:
+        return False  # nobody has made one
+    from hocket.simulators.block import Block
+
+    return any(isinstance(model, Block) and model.watched for model in scenario.models.values())
 
 
 def without_constraints(composite: Composite, tries: bool = True) -> Composite:

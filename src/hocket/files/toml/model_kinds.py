@@ -436,10 +436,19 @@ _KEYS: dict[str, tuple[Field, ...]] = {
 @cache  # a thousand models are written with one
 def _model_kind(name: str) -> TableKind:
     build = _build_sum if name == "sum" else registry.load("simulators", name)
-    wrapping = [entry.name for entry in _KEYS[name] if entry in WRAPPERS]
+    keys, written = _KEYS.get(name), build
+    if keys is None:
+        from hocket.files.toml.block_kinds import BLOCK_KEYS, BUILDERS
+
+        keys = BLOCK_KEYS[name]
+        build = registry.load_place(BUILDERS[name]) if name in BUILDERS else build
+    wrapping = [entry.name for entry in keys if entry in WRAPPERS]
     built = _with_wrappers(build, wrapping) if wrapping else build
-    return table_kind(name, built, *_KEYS[name], cls=build if isinstance(build, type) else None)
+    return table_kind(name, built, *keys, cls=written if isinstance(written, type) else None)
 
 
-MODEL_KINDS: dict[str, Callable[[], TableKind]] = {name: partial(_model_kind, name) for name in _KEYS}
+_BLOCKS = [name for name, place in registry.OWN["simulators"].items() if ".blocks." in place]
+MODEL_KINDS: dict[str, Callable[[], TableKind]] = {
+    name: partial(_model_kind, name) for name in (*_KEYS, *_BLOCKS)
+}
 """Each kind is made when a file names it."""

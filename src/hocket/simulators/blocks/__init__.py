@@ -1,0 +1,5 @@
+"""Blocks by what they do: signals, arithmetic, motion, control.
+
+In:  parameters of blocks
+Out: models
+"""
