@@ -50,8 +50,8 @@ SETTINGS: dict[str, Callable[[], dict[str, Any]]] = {
     "report.md": _keep_car,
 }
 """What the text of a page speaks of before its code does."""
-FOREIGN = {"fmus.md": 162, "ssp.md": 6}
-"""Lines of blocks about files that only somebody else has: their code is compiled, and not run."""
+FOREIGN = {"fmus.md": "bus.fmu", "ssp.md": "Rain.ssd"}
+"""Files that only somebody else has: a block that reads one is compiled, and not run."""
 
 
 def blocks(page: Path) -> list[tuple[int, str, str | None]]:
@@ -73,7 +73,7 @@ def test_code_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
     names |= SETTINGS.get(page.name, dict)()
     for line, code, printed in blocks(page):
         program = compile(code, f"{page.name}:{line}", "exec")
-        if FOREIGN.get(page.name) == line:
+        if FOREIGN.get(page.name, page.name) in code:
             continue
         output = io.StringIO()
         with redirect_stdout(output):

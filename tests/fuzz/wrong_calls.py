@@ -464,6 +464,20 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "progress": None,
             },
         ),
+        "open": GoodCall(
+            hk.open,
+            {
+                "what": _coupled(),
+                "connections": (),
+                "start": 0,
+                "stop": "20 ms",
+                "step": "10 ms",
+                "parameters": {},
+                "engine": "native",
+                "threads": 1,
+            },
+            lambda live: live.close(),
+        ),
         "sweep": GoodCall(
             hk.sweep,
             {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -25,6 +25,7 @@ from hocket.analysis.linear_models import merge_micro_steps, named_leaves, playe
 from hocket.analysis.linear_reading import Reading, read_linear
 from hocket.analysis.linearisation import SURE, LinearisedLeaf, LinearModels, linearise
 from hocket.analysis.measure import Measure, Outcome, verdict_lines, worst_outcome
+from hocket.analysis.missed_pulses import MissedPulses, find_missed_pulses
 from hocket.analysis.pilot import SECONDS
 from hocket.analysis.posedness import Posedness, posedness
 from hocket.analysis.recommended_change import RecommendedChanges, best_change, suggest_changes
@@ -79,7 +80,6 @@ from hocket.plan import Adapt
 from hocket.planning.compiler.contract import insertions
 from hocket.planning.planner import plan_tree
 from hocket.planning.prepare import without_constraints
-from hocket.planning.source_pulses import MissedPulse, missed_pulses
 from hocket.simulators.crossing import Detector
 
 M = TypeVar("M", bound=Measure)
@@ -111,24 +111,6 @@ class Unjudged(Measure):
 
     def facts(self) -> dict[str, Any]:
         return {self.title: self.reasons}
-
-
-@dataclass(frozen=True)
-class MissedPulses(Measure):
-    """Pulses of sources between two samples: neither the run nor what is predicted of it has them."""
-
-    pulses: tuple[MissedPulse, ...]
-    title = "pulses between samples"
-
-    @property
-    def outcome(self) -> Outcome:
-        return Outcome.CAUTION if self.pulses else Outcome.GOOD
-
-    def verdict(self) -> list[str]:
-        return [f"doubt: {pulse}" for pulse in self.pulses]
-
-    def facts(self) -> dict[str, Any]:
-        return {self.title: [asdict(pulse) for pulse in self.pulses]} if self.pulses else {}
 
 
 class _Named(Generic[M]):
@@ -250,7 +232,7 @@ def check(
         why = f"{fault.what}: {fault.where}" if fault.where else fault.what
         return Check((replace(posed, ill_posed=why),))
     coupling.limit = max_error
-    coupling.found += [*_find_pulses(experiment), posed, coupling.models]
+    coupling.found += [*find_missed_pulses(experiment), posed, coupling.models]
     for name, take in SWITCHED if coupling.modes else MEASURES if coupling.linear else BLIND:
         coupling.attempt(name, take)
     own = [leaf for leaf in coupling.models.leaves if leaf.path not in coupling.inserted or leaf.fit > SURE]
@@ -265,14 +247,6 @@ def check(
         why = "its steps cannot be shortened, or it does not start" if pilot else ""
         return Check((*([OnePoint(bent, why)] if bent else []), *coupling.all_measures()))
     return Check(coupling.all_measures())
-
-
-def _find_pulses(experiment: Experiment) -> list[Measure]:
-    if experiment.stop is None:
-        return []
-    found = missed_pulses(plan_tree(experiment.composite), float(experiment.start), float(experiment.stop))
-    pulses = tuple(found)
-    return [MissedPulses(pulses)] if pulses else []
 
 
 def _follow(coupling: Coupling, seconds: float, limit: float) -> Followed | None:
