@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from hocket.analysis.announced_events import announces_events, identify_reactor
+from hocket.analysis.event_identification import announces_events, identify_reactor
 from hocket.analysis.identification import ALONE, POOR, identify
 from hocket.analysis.linear_models import IdentifiedModel, PeriodicModel, Tangent, named_leaves
 from hocket.analysis.linear_reading import is_linear, leaf_children

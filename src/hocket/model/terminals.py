@@ -65,7 +65,11 @@ class Terminal:
 
 def has_terminals(model: Any) -> bool:
     """Return whether a model, or one inside a level or a wrapper, has terminals; nothing is read for that."""
-    return bool(getattr(innermost(model), "has_terminals", False))
+    bare: Any = innermost(model)
+    try:
+        return bool(bare.has_terminals)
+    except AttributeError:  # of few models is it known
+        return False
 
 
 def connect_terminals(models: Mapping[str, Any], connections: Sequence[C]) -> tuple[C, ...]:
@@ -105,11 +109,12 @@ def _terminals_by_path(models: Mapping[str, Any]) -> Iterator[tuple[str, Termina
         if not has_terminals(model):
             continue
         bare: Any = innermost(model)
-        level = getattr(bare, "scenario", None)
-        if level is not None:
-            yield from ((f"{name}.{path}", each) for path, each in _terminals_by_path(level.models))
-        else:
+        try:
+            inside = _terminals_by_path(bare.scenario.models)
+        except AttributeError:  # it is not a level
             yield from ((f"{name}.{each.name}", each) for top in bare.terminals for each in top.all())
+        else:
+            yield from ((f"{name}.{path}", each) for path, each in inside)
 
 
 def _lone_terminal(ends: Any, known: Mapping[str, Terminal], place: Place) -> Fault:

@@ -378,7 +378,7 @@ class Level(InstantLevel):
         # a level that has instants has just evaluated them; one that is sampled takes its sample again
         evaluated = is_level(simulator)
         y = (
-            self.replace_outputs(child, simulator.newest_outputs(1))
+            self.replace_outputs(child, simulator.newest_outputs(1, u.shape[2:]))
             if evaluated
             else self.outputs_of(child, tick, u)
         )
