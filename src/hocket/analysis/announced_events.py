@@ -101,6 +101,11 @@ class ReactorStandIn(ModelStandIn):
         return self.inside.x0
 
     @property
+    def event_period(self) -> Fraction:
+        """Seconds from an event to the one that repeats it."""
+        return self.pattern.period
+
+    @property
     def constant_outputs(self) -> list[str]:
         """The outputs that are not carried, and drive nothing."""
         return [port.name for number, port in enumerate(self.outputs) if number not in self.rows]
@@ -218,7 +223,7 @@ class ReactorStandInSimulator(IgnoredTexts):
         """Write down the inputs of this event, and show the chosen rows after it."""
         phase, z, u = self.number % self.pattern.phases, self.z, self.u
         if u.ndim > z.ndim:
-            z = np.repeat(z[:, np.newaxis], u.shape[1], axis=1)
+            z = np.repeat(z[:, np.newaxis], u.shape[-1], axis=1)
         z = z.copy()
         self._past(z)[phase] = u if u.ndim == z.ndim else u[:, np.newaxis]
         y = self.C[phase] @ z[: self.states] + _column(self.shift[phase], z)

@@ -27,7 +27,6 @@ from hocket.analysis.exact_solution import exact_solution
 from hocket.analysis.linear_models import IdentifiedModel, merge_micro_steps
 from hocket.analysis.linear_reading import Reading, advance_ticks, live_columns, read_linear, read_period
 from hocket.analysis.measure import Measure, Rows
-from hocket.analysis.sampled_models import SampledStandIn
 from hocket.analysis.stability import EDGE, MARGIN, spectral_radius, spectrum
 from hocket.engine.initialise import levels_of
 from hocket.engine.reference.level import Level
@@ -278,9 +277,7 @@ def check_scalable(reading: Reading) -> None:
         for name, model in zip(level.wiring.names, level.wiring.models, strict=True):
             path = f"{level.path}.{name}" if level.path else name
             if isinstance(model, ANNOUNCING_MODELS):
-                sampled = isinstance(model, SampledStandIn)
-                period = model.sampling.period if sampled else model.pattern.period
-                what = f"`{path}` is sampled every {format_duration(period)}"
+                what = f"`{path}` is sampled every {format_duration(model.event_period)}"
                 hint = "`--vary step=LOW:HIGH`, which keeps the times of its samples"
                 raise ScenarioError(f"{what}, whatever the steps are", "", "times that scale", hint)
             if isinstance(model, IdentifiedModel):
