@@ -18,6 +18,7 @@ from hocket.analysis.stability_intervals import stable_intervals
 from hocket.analysis.stability_map import VariedRadius
 from hocket.analysis.switched_stability import common_lyapunov_matrix, dwell_time
 from hocket.errors import ScenarioError
+from systems import slow_after
 
 
 class Proportional:
@@ -99,7 +100,7 @@ def test_the_largest_gain_of_a_delayed_loop(delay, step):
         assert bool(late < early) is (outcome is Outcome.GOOD)
 
 
-@pytest.mark.parametrize("delay", LIMITS)
+@pytest.mark.parametrize("delay", slow_after(2, LIMITS))
 def test_the_limit_is_found_by_varying_the_gain(delay):
     rho = VariedRadius(sampled_loop(1.0, delay, "0.1 s"), ["controller.K"])
     found = stable_intervals(rho, 0.5, 25.0, name="controller.K")

@@ -76,7 +76,7 @@ LARGE = (23, 51, 104, 141, 219)
 """Seeds of 15 to 21 simulators in 5 to 8 levels."""
 
 
-@pytest.mark.parametrize("block", slow_after(3, range(10)))
+@pytest.mark.parametrize("block", slow_after(1, range(10)))
 def test_the_map_and_the_run_agree(block):
     for seed in range(30 * block, 30 * (block + 1)):
         compare(seed, random_linear(seed, 0.4, MOST))

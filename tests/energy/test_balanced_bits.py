@@ -11,7 +11,7 @@ import pytest
 import hocket as hk
 from energy.test_balanced_random import network
 from hocket.simulators.wrappers.balanced import Balanced, BondSide
-from systems import ENGINES, SPRING_MASS, spring
+from systems import ENGINES, SPRING_MASS, slow_after, spring
 
 EXTRAPOLATIONS = [hk.Hermite(), hk.Polynomial(1), hk.Polynomial(2)]
 BOND = hk.Bond("mass.f", "spring.v", balance="energy")
@@ -50,7 +50,7 @@ def pair(
 
 
 @pytest.mark.parametrize("inputs", EXTRAPOLATIONS, ids=str)
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", slow_after(8, range(20)))
 def test_networks(seed: int, inputs: Any) -> None:
     """Several bonds each, dampers, steps far too long: all limits are met."""
     made, _ = network(seed, inputs)
@@ -69,7 +69,7 @@ def test_networks(seed: int, inputs: Any) -> None:
     ],
     ids=str,
 )
-@pytest.mark.parametrize("inputs", EXTRAPOLATIONS[:2], ids=str)
+@pytest.mark.parametrize("inputs", slow_after(1, [EXTRAPOLATIONS[1], EXTRAPOLATIONS[0]]), ids=str)
 def test_steps_that_are_made_again_or_chosen(how: Any, inputs: Any) -> None:
     compared(pair("0.1 s", how, inputs), 3)
 
