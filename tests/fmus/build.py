@@ -41,8 +41,9 @@ def build(
     Overrides make variants and malformed FMUs: `platform` (the folder below binaries), `binary` (bytes, or
     None for none at all), `file` (the name of the FMU), `defines` (more macros), `lacks` (patterns of
     functions not to export), `variables` (options for new or known ones), `resources` (contents by name),
-    `xml` (a text, or a function of the text). Any other names an attribute of the model description (of its
-    root, of DefaultExperiment, or else of the interfaces), which None removes.
+    `terminals` (the text of `terminalsAndIcons.xml`), `xml` (a text, or a function of the text). Any other
+    names an attribute of the model description (of its root, of DefaultExperiment, or else of the
+    interfaces), which None removes.
     """
     model = read(name, version, overrides.pop("variables", {}))
     defines = (*model.options.get("defines", ()), *overrides.pop("defines", ()), *(["TRACE"] * trace))
@@ -51,6 +52,7 @@ def build(
     binary = overrides.pop("binary", ...)
     file = overrides.pop("file", f"{name}.fmu")
     resources = overrides.pop("resources", {"about.txt": f"{name}: {model.options['description']}\n"})
+    terminals = overrides.pop("terminals", None)
     xml = overrides.pop("xml", None)
     chosen = tuple(interfaces or model.options.get("interfaces", ("cs",)))
     if version == 1:  # an archive is for one of them
@@ -67,6 +69,8 @@ def build(
         archive.writestr("modelDescription.xml", text)
         if binary is not None:
             archive.writestr(f"binaries/{platform}/{name}.{'dll' if 'win' in platform else 'so'}", binary)
+        if terminals is not None:
+            archive.writestr("terminalsAndIcons/terminalsAndIcons.xml", terminals)
         for entry, content in resources.items():
             archive.writestr(f"resources/{entry}", content)
     return path

@@ -222,6 +222,7 @@ EXPORT int fmi3SetClock(Model *m, References references, size_t n, const bool va
             return complain(m, __func__, "there is no clock", references[k]);
         AT(m, clock, bool)[references[k] - TABLE.clock.offset] = values[k];
     }
+    m->fresh = m->base;
     return OK;
 }
 

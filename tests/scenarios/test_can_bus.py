@@ -17,14 +17,38 @@ LINKS = {
     "first.rx": "bus.tx1", "first.rx_clock": "bus.tx1_clock",
     "second.rx": "bus.tx2", "second.rx_clock": "bus.tx2_clock",
 }  # fmt: skip
+TERMINALS = {"bus.Node1": "first.CanChannel", "second.CanChannel": "bus.Node2"}
+"""The same, by the terminals of the FMUs."""
+
+
+def terminals(**members):
+    """Return the file of an FMU with terminals: for each what its members are called, by their names."""
+    listed = "".join(
+        f'<Terminal name="{name}" terminalKind="org.fmi-ls-bus.network-terminal" '
+        'matchingRule="org.fmi-ls-bus.transceiver">'
+        + "".join(
+            f'<TerminalMemberVariable variableKind="signal" variableName="{variable}" memberName="{member}"/>'
+            for member, variable in called.items()
+        )
+        + "</Terminal>"
+        for name, called in members.items()
+    )
+    version = '<?xml version="1.0" encoding="UTF-8"?>'
+    inside = f"<Terminals>{listed}</Terminals>"
+    return f'{version}<fmiTerminalsAndIcons fmiVersion="3.0">{inside}</fmiTerminalsAndIcons>'
+
+
+def channel(tx, rx):
+    return {"Tx_Data": tx, "Tx_Clock": f"{tx}_clock", "Rx_Data": rx, "Rx_Clock": f"{rx}_clock"}
 
 
 @pytest.fixture(scope="module")
 def fmus(tmp_path_factory):
     folder = tmp_path_factory.mktemp("can")
-    node = build("node", 3, folder=folder)
+    node = build("node", 3, folder=folder, terminals=terminals(CanChannel=channel("tx", "rx")))
+    ends = {f"Node{k}": channel(f"tx{k}", f"rx{k}") for k in (1, 2)}
     return {
-        "bus": hk.Fmu(build("canbus", 3, folder=folder)),
+        "bus": hk.Fmu(build("canbus", 3, folder=folder, terminals=terminals(**ends))),
         "first": hk.Fmu(node, id=1),
         "second": hk.Fmu(node, id=2),
     }
@@ -80,6 +104,84 @@ PORTS = ("bus.carried", "bus.apart", *(f"{n}.{p}" for n in ("first", "second") f
 def test_frames_are_delivered_one_after_the_other(fmus, order):
     scenario, path = place({name: fmus[name] for name in order}, LINKS, {})
     check_delivery(run_both(scenario), path)
+
+
+def test_terminals_are_connected_by_their_names(fmus):
+    scenario = hk.Scenario(fmus, TERMINALS)
+    assert {each.target: each.source for each in scenario.connections} == LINKS
+    check_delivery(run_both(scenario), {name: name for name in fmus})
+
+
+@pytest.mark.parametrize("inside", [{"first": "car.left"}, {"bus": "net.inner", "first": "car.left"}])
+def test_terminals_of_fmus_in_levels(fmus, inside):
+    """Two levels deep, at one end and at both."""
+    path = {name: f"{inside[name]}.{name}" if name in inside else name for name in fmus}
+    models = {name: model for name, model in fmus.items() if name not in inside}
+    for name, place in inside.items():
+        outer, inner = place.split(".")
+        level = hk.Composite(hk.Scenario({name: fmus[name]}), "5 ms")
+        models[outer] = hk.Composite(hk.Scenario({inner: level}), "5 ms")
+    wires = {
+        f"{path[target]}.{port}": f"{path[source]}.{drive}"
+        for t, s in TERMINALS.items()
+        for target, port, source, drive in [(*t.split("."), *s.split("."))]
+    }
+    check_delivery(run_both(hk.Scenario(models, wires)), path)
+
+
+def test_terminals_in_a_file(fmus, tmp_path):
+    lines = ['step = "10 ms"', "[run]", 'stop = "0.4 s"']
+    for name, fmu in fmus.items():
+        lines += [f"[models.{name}]", 'type = "fmu"', f'path = "{fmu.path}"']
+        lines += [f"parameters = {{ id = {fmu.parameters['id']} }}"] if fmu.parameters else []
+    lines += ["[connections]", *(f'{target} = "{source}"' for target, source in TERMINALS.items())]
+    file = tmp_path / "can.toml"
+    file.write_text("\n".join(lines))
+    experiment = hk.read(file)
+    assert {each.target: each.source for each in experiment.composite.scenario.connections} == LINKS
+    run = hk.run(file)
+    check_delivery(run, {name: name for name in fmus})
+    hk.write(experiment, tmp_path / "again.toml")
+    assert hk.read(tmp_path / "again.toml").composite.scenario == experiment.composite.scenario
+
+
+def test_a_misspelt_terminal_in_a_file_has_its_line(fmus, tmp_path):
+    file = tmp_path / "can.toml"
+    models = [f'{name} = {{ type = "fmu", path = "{fmus[name].path}" }}' for name in ("bus", "first")]
+    wires = ["[connections]", 'bus.Node1 = "first.CanChanel"']
+    file.write_text("\n".join(['step = "10 ms"', "[models]", *models, *wires]))
+    with pytest.raises(hk.ScenarioError) as error:
+        hk.read(file)
+    words = "`bus.Node1` is a terminal, `first.CanChanel` is not"
+    assert [(fault.what, fault.place.line) for fault in error.value.faults] == [(words, 6)]
+    assert error.value.faults[0].hint == "did you mean `first.CanChannel`?"
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("<fmiTerminals", "its terminals cannot be read: it is not XML"),
+        (
+            terminals(CanChannel=channel("tx", "gone")),
+            "`CanChannel` is left out: it names `gone`, `gone_clock`",
+        ),
+        (terminals(tx=channel("tx", "rx")), "its terminal `tx` is left out: a port has its name"),
+        (terminals(**{"": channel("tx", "rx")}), "is left out: it has no name"),
+        (
+            terminals(A=channel("tx", "rx")).replace("Rx_Data", "Tx_Data"),
+            "its terminal `A` is left out: two members are named `Tx_Data`",
+        ),
+        (
+            terminals(A=channel("tx", "rx")).replace("</Terminals>", '<Terminal name="A"/></Terminals>'),
+            "two of its terminals are named `A`: they are left out",
+        ),
+    ],
+)
+def test_terminals_that_cannot_be_used_are_left_out_with_a_note(tmp_path, text, note):
+    fmu = hk.Fmu(build("node", 3, folder=tmp_path, terminals=text))
+    assert any(note in each for each in fmu.notes)
+    assert fmu.terminals == ()
+    hk.Scenario({"node": fmu})
 
 
 @pytest.mark.parametrize("orchestrator", ["gauss-seidel", "jacobi"])

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from hocket.analysis.announced_events import ANNOUNCING_MODELS
 from hocket.analysis.bond_energy import BondCheck, BondResiduals, balanced_leaves, bond_check
 from hocket.analysis.consistency import Consistency, relative_consistency
 from hocket.analysis.error_prediction import PredictedError, predicted_error
@@ -29,7 +30,6 @@ from hocket.analysis.missed_pulses import MissedPulses, find_missed_pulses
 from hocket.analysis.pilot import SECONDS
 from hocket.analysis.posedness import Posedness, posedness
 from hocket.analysis.recommended_change import RecommendedChanges, best_change, suggest_changes
-from hocket.analysis.sampled_models import SampledStandIn
 from hocket.analysis.stability import (
     EDGE,
     MARGIN,
@@ -360,7 +360,7 @@ class Coupling:
         """Whether all has linear models, and some of them are sampled at times that they announce."""
         if self.linear is None or self.modes or any(leaf.mute for leaf in self.models.leaves):
             return False
-        return any(isinstance(model, SampledStandIn) for _, model in named_leaves(self.linear))
+        return any(isinstance(model, ANNOUNCING_MODELS) for _, model in named_leaves(self.linear))
 
     @property
     def linear_experiment(self) -> Experiment:

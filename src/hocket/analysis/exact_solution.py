@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from hocket.analysis.announced_events import ANNOUNCING_MODELS
 from hocket.analysis.linear_models import IdentifiedModel, PlayedSource, Tangent, named_leaves, played_sources
 from hocket.analysis.linear_reading import Place, list_places
-from hocket.analysis.sampled_models import SampledStandIn
 from hocket.coupling.graph import strong_components
 from hocket.coupling.wiring import CONSTANT, OWN, Drive
 from hocket.engine.algebraic_loops import no_solution
@@ -202,7 +202,7 @@ _System = tuple[Array, Array, Array, Array, Array, Array, Array]
 
 def leaf_system(name: str, model: Any) -> _System:
     """Return a linear leaf by itself: A, B, C, D, x0, rate and shift."""
-    if isinstance(model, SampledStandIn):
+    if isinstance(model, ANNOUNCING_MODELS):
         raise ScenarioError(f"`{name}` announces its samples, and is not compared with an exact solution")
     n, m, p = state_count(model) or 0, len(model.inputs), len(model.outputs)
     rate, shift = constant_terms(model)

@@ -197,6 +197,14 @@ def identify(place: OperatingPoint) -> Identification:
     return found
 
 
+def identify_bench(place: OperatingPoint, bench: BlackBoxBench) -> Identification:
+    """Return the linear map of one step of a bench, from pulse responses."""
+    try:
+        return _PulseExperiment(place, bench).result()
+    except RefusedError as refusal:
+        return Identification(None, math.nan, str(refusal))
+
+
 def _try_identify(place: OperatingPoint, later: int, by_period: bool = False) -> Identification:
     bench: BlackBoxBench | None = None
     try:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from hocket.analysis.announced_events import ReactorStandIn, ReactorStandInSimulator, hyperperiod_events
 from hocket.analysis.linear_models import (
     ModelStandIn,
     PeriodicModel,
@@ -215,7 +216,7 @@ def time_layout(root: Level) -> tuple[Any, ...]:
         found += [tick - now for tick, _ in own]
         found += map(last_micro_step, level.children)
         for simulator in level.children:
-            if isinstance(simulator, SampledStandInSimulator):
+            if isinstance(simulator, ANNOUNCING):
                 found += simulator.time_layout(level.clock.start + now * level.clock.tick)
     return tuple(found)
 
@@ -235,12 +236,14 @@ def shift_time(root: Level, ticks: int) -> None:
         for kept in memory.filters.values():
             kept.seen += ticks
         for simulator in level.children:
-            if isinstance(simulator, SampledStandInSimulator):
+            if isinstance(simulator, ANNOUNCING):
                 simulator.shift_time(ticks * level.clock.tick)
             elif isinstance(simulator, PlayedSourceSimulator):
                 simulator.start(level.clock.time(level.now))
 
 
+ANNOUNCING = (SampledStandInSimulator, ReactorStandInSimulator)
+"""What announces events that depend on time alone."""
 Indices: TypeAlias = NDArray[np.int64]
 
 LIMITS = 64
@@ -369,6 +372,8 @@ def period_ticks(root: Level) -> int:
             periods.append(int(model.phases * model.h / level.clock.tick))
         elif isinstance(model, SampledStandIn):
             periods.append(_sampling_ticks(level.name(child), model, level.clock))
+        elif isinstance(model, ReactorStandIn):
+            periods.append(_pattern_ticks(level.name(child), model, level.clock))
     ticks = math.lcm(*periods)
     _check_hyperperiod(root, ticks)
     return ticks
@@ -384,16 +389,27 @@ def _sampling_ticks(name: str, model: SampledStandIn, clock: Clock) -> int:
     return int(sampling.period / clock.tick)
 
 
+def _pattern_ticks(name: str, model: ReactorStandIn, clock: Clock) -> int:
+    """Return a period of events in ticks; raises ScenarioError where they are not at whole ticks."""
+    pattern = model.pattern
+    for length in (pattern.period, pattern.first, *pattern.offsets):
+        if (length / clock.tick).denominator != 1:
+            step = "the macro step has no common tick with it"
+            raise ScenarioError(
+                f"an event of `{name}` is {format_duration(length)} after another, and {step}"
+            )
+    return int(pattern.period / clock.tick)
+
+
 def _check_hyperperiod(root: Level, ticks: int) -> None:
     """Refuse to unroll periods that have hardly a common multiple."""
-    sampled = [
-        simulator.model
-        for _, _, simulator in leaf_children(root)
-        if isinstance(simulator, SampledStandInSimulator)
-    ]
+    models = [simulator.model for _, _, simulator in leaf_children(root) if isinstance(simulator, ANNOUNCING)]
     period = ticks * root.clock.tick
-    steps = sum(ticks // level.length for level in levels_of(root)) if sampled else 0
-    if steps + count_events(sampled, period) > HYPERPERIOD:
+    steps = sum(ticks // level.length for level in levels_of(root)) if models else 0
+    sampled = [model for model in models if isinstance(model, SampledStandIn)]
+    reacting = [model for model in models if isinstance(model, ReactorStandIn)]
+    events = count_events(sampled, period) + sum(hyperperiod_events(model, period) for model in reacting)
+    if steps + events > HYPERPERIOD:
         what = f"the least common multiple of all periods and steps is {format_duration(period)}"
         raise ScenarioError(what, expected="periods with a shorter common multiple")
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from hocket.analysis.event_identification import announces_events, identify_reactor
 from hocket.analysis.identification import ALONE, POOR, identify
 from hocket.analysis.linear_models import IdentifiedModel, PeriodicModel, Tangent, named_leaves
 from hocket.analysis.linear_reading import is_linear, leaf_children
@@ -487,6 +488,8 @@ def _linearise_leaf(
     if isinstance(model, Block) and model.switches:
         return LinearisedLeaf(path, "refused", math.nan, 0, model.switches), model
     place = _operating_place(level, child, u, looking)
+    if not isinstance(model, Ode) and announces_events(model, simulator):
+        return _reactor_leaf(path, place, level.wiring.used_outputs(child))
     try:
         if isinstance(model, Block) and model.ode is not None:
             touch = tangent_of_ode(model.ode, simulator, LinearisationPoint(), t, u)
@@ -530,6 +533,15 @@ def _identify_leaf(path: str, place: OperatingPoint, still: bool) -> tuple[Linea
     t = float(place.t)
     notes = f"as it is at {t:g} s: {why}", "no inputs: no coupling depends on it"
     return _constant_leaf(path, model, place.simulator, t, place.u, notes)
+
+
+def _reactor_leaf(path: str, place: OperatingPoint, used: set[int]) -> tuple[LinearisedLeaf, Model]:
+    """Return what announces its events, identified from event to event."""
+    found, stand_in = identify_reactor(place, used)
+    if stand_in is None:
+        return LinearisedLeaf(path, "refused", math.nan, 0, found.refused, found.notes), place.model
+    states = len(stand_in.x0)
+    return LinearisedLeaf(path, "identified", found.fit, states, "", found.notes, mute=found.mute), stand_in
 
 
 def _sampled_leaf(

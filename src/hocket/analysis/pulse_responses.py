@@ -124,7 +124,10 @@ class BlackBoxBench:
         self.rollbacks = place.model.capabilities.rollback
         if place.started and not self.rollbacks:
             raise RefusedError("it cannot roll back, so it can be tried at its start only")
-        self.still = np.zeros((place.powers, len(place.u)))
+        self.quiet = np.zeros((place.powers, len(place.u)))
+        """No push."""
+        self.still = self.quiet
+        """No push, in a step of the bench."""
         self.before = place.simulator.save() if self.rollbacks else None
         self.saved = self.before
         if self.rollbacks and later:
@@ -137,7 +140,7 @@ class BlackBoxBench:
             self.place.simulator.restore(self.before)
 
     def _advance_to_start(self, simulator: Any) -> None:
-        place, u = self.place, self._add_push(self.still)
+        place, u = self.place, self._add_push(self.quiet)
         for number in range(self.later):
             simulator.step(float(place.t + number * place.h), float(place.h), u.copy())
 
@@ -173,13 +176,16 @@ class BlackBoxBench:
         if self.rollbacks:
             place.simulator.restore(self.saved)
             return place.simulator
-        simulator: Any = place.model.open()
+        simulator = self._open()
         simulator.start(float(place.t))
-        simulator.output(float(place.t), self._add_push(self.still))
+        simulator.output(float(place.t), self._add_push(self.quiet))
         if provides(simulator, InitialisationSimulator):
             simulator.ready()
         self._advance_to_start(simulator)
         return simulator
+
+    def _open(self) -> Any:
+        return self.place.model.open()
 
     def _add_push(self, push: Array) -> Array:
         u = push.copy()

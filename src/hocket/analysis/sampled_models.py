@@ -36,6 +36,11 @@ class SampledStandIn(ModelStandIn):
         """The states that last from sample to sample."""
         return self.inside.x0
 
+    @property
+    def event_period(self) -> Fraction:
+        """Seconds from a sample to the next."""
+        return self.sampling.period
+
     def open(self) -> SampledStandInSimulator:
         return SampledStandInSimulator(self)
 

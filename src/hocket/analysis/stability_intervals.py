@@ -22,11 +22,11 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from hocket.analysis.announced_events import ANNOUNCING_MODELS
 from hocket.analysis.exact_solution import exact_solution
 from hocket.analysis.linear_models import IdentifiedModel, merge_micro_steps
 from hocket.analysis.linear_reading import Reading, advance_ticks, live_columns, read_linear, read_period
 from hocket.analysis.measure import Measure, Rows
-from hocket.analysis.sampled_models import SampledStandIn
 from hocket.analysis.stability import EDGE, MARGIN, spectral_radius, spectrum
 from hocket.engine.initialise import levels_of
 from hocket.engine.reference.level import Level
@@ -276,8 +276,8 @@ def check_scalable(reading: Reading) -> None:
             )
         for name, model in zip(level.wiring.names, level.wiring.models, strict=True):
             path = f"{level.path}.{name}" if level.path else name
-            if isinstance(model, SampledStandIn):
-                what = f"`{path}` is sampled every {format_duration(model.sampling.period)}"
+            if isinstance(model, ANNOUNCING_MODELS):
+                what = f"`{path}` is sampled every {format_duration(model.event_period)}"
                 hint = "`--vary step=LOW:HIGH`, which keeps the times of its samples"
                 raise ScenarioError(f"{what}, whatever the steps are", "", "times that scale", hint)
             if isinstance(model, IdentifiedModel):

@@ -121,11 +121,24 @@ def fmu_page(file: Path, everything: bool, build: bool = False) -> Iterator[Rend
             yield from titled_table(title, _variable_rows(shown, fmu), None)
             if len(shown) < len(chosen):
                 yield f"and {len(chosen) - len(shown):,} more: --all"
+    yield from titled_table("terminals", list(_terminal_rows(fmu)), None)
     notes = fmu.notes if fmu else description.problems
     yield from ("" for _ in notes[:1])
     yield from (Text(f"note: {note}", "yellow") for note in notes)
     if fmu is not None:
         yield from ("", f"run it:  hocket run {shlex.quote(str(file))} --plot")
+
+
+def _terminal_rows(fmu: Fmu | None) -> Iterator[dict[str, object]]:
+    """Yield the terminals that may be connected by name, with their members."""
+    for top in fmu.terminals if fmu is not None else ():
+        for each in top.all():
+            yield {
+                "terminal": each.name,
+                "kind": each.kind,
+                "matching rule": each.rule,
+                "members": ", ".join(member.name for member in each.members),
+            }
 
 
 def _model_or_refusal(file: Path) -> tuple[Fmu | None, str]:

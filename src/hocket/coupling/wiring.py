@@ -152,6 +152,11 @@ class Wiring:
         }
         return frozenset(by_identity.values())
 
+    def used_outputs(self, child: int) -> set[int]:
+        """Return the outputs of a child that drive something, or an output of the level."""
+        drives = [drive for each in self.drives for drive in each if drive is not None]
+        return {drive.port for drive in (*drives, *self.outputs) if drive.child == child}
+
     def output_path(self, child: int, port: int) -> str:
         """Return the path of an output; what is sorted by it does not depend on how models are listed."""
         return f"{self.names[child]}.{self.models[child].outputs[port].name}"

@@ -245,6 +245,11 @@ class Composite:
         return self.scenario.outputs
 
     @property
+    def has_terminals(self) -> bool:
+        """Whether a model inside has terminals."""
+        return self.scenario.has_terminals
+
+    @property
     def texts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The strings and binaries inside, by their paths: inputs that nothing drives in it, and outputs."""
         driven = {connection.target for connection in self.scenario.connections}

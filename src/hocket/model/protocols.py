@@ -227,7 +227,7 @@ class DescribedModel(Model, Protocol):
 
 def described_variables(model: object) -> Mapping[str, Variable]:
     """Return the variables that a model describes, by their names."""
-    description: VariableTable | None = getattr(_innermost(model), "description", None)
+    description: VariableTable | None = getattr(innermost(model), "description", None)
     return {} if description is None else description.by_name
 
 
@@ -286,7 +286,8 @@ def wrapped_model(model: object) -> Model | None:
     return inside
 
 
-def _innermost(model: object) -> object:
+def innermost(model: object) -> object:
+    """Return the model inside all wrappers."""
     while (inside := wrapped_model(model)) is not None:
         model = inside
     return model
@@ -310,7 +311,7 @@ class FileModel(Model, Protocol):
 
 def origin_of(model: object) -> str:
     """Return the code or file that a model is made from; empty: neither."""
-    bare = _innermost(model)
+    bare = innermost(model)
     return str(getattr(bare, "class_name", "") or getattr(bare, "path", ""))
 
 
@@ -336,7 +337,7 @@ class IsolatedModel(Model, Protocol):
 
 def is_isolated(model: object) -> bool:
     """Return whether simulators of a model live in processes of their own."""
-    return bool(getattr(_innermost(model), "is_isolated", False))
+    return bool(getattr(innermost(model), "is_isolated", False))
 
 
 class IntegratedModel(Model, Protocol):

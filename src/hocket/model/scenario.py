@@ -25,6 +25,7 @@ from hocket.model.constraints import Constraint, named_constraints
 from hocket.model.hosts import Hosts
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Extrapolator, Model, is_model
+from hocket.model.terminals import connect_terminals, has_terminals
 
 if TYPE_CHECKING:
     from hocket.model.crossings import Crossing
@@ -88,6 +89,14 @@ def _connections(written: Connections) -> Iterator[Connection]:
         yield pair if isinstance(pair, Connection) else Connection(*pair)
 
 
+def _port_connections(written: Connections, models: Mapping[str, Any]) -> tuple[Connection, ...]:
+    """Return connections between ports: those between terminals become those of their members."""
+    found = tuple(_connections(written))
+    if not any(map(has_terminals, models.values())):
+        return found
+    return connect_terminals(models, found)
+
+
 def _are_ends(given: Any) -> bool:
     """Return whether what a connection is made of begins with two names."""
     listed = isinstance(given, (tuple, list)) and 2 <= len(given) <= len(fields(Connection))
@@ -111,6 +120,8 @@ class Scenario:
     connections that carry power, `constraints` equations between ports that are not assignments, `hosts` the
     machines that models live on. `inserted` tells which pass of the compiler made a model or a connection.
     `crossings` names events where an output passes a value: `{"bounce": Crossing("ball.h", "falling")}`.
+    Two terminals of FMUs are connected by their names, `{"node.CanChannel": "bus.Node1"}`: what is kept are
+    the connections of their members.
     """
 
     models: Mapping[str, Model]
@@ -145,7 +156,7 @@ class Scenario:
         set_fields(
             self,
             models=MappingProxyType(dict(models)),
-            connections=tuple(_connections(connections)),
+            connections=_port_connections(connections, models),
             inputs=parse_ports(inputs),
             outputs=parse_ports(outputs),
             record=normalise_record(record),
@@ -204,6 +215,11 @@ class Scenario:
     def with_changes(self, **parts: Any) -> Scenario:
         """Return the same scenario with other parts."""
         return Scenario(**{name: getattr(self, name) for name in PARTS} | parts)
+
+    @cached_property
+    def has_terminals(self) -> bool:
+        """Whether one of the models has terminals, also inside a level."""
+        return any(map(has_terminals, self.models.values()))
 
     @cached_property
     def input_names(self) -> frozenset[str]:

@@ -291,6 +291,8 @@ class FilePlace:
 
     def _place_of_fault(self, fault: Fault, table: Mapping[str, Any]) -> FilePlace:
         wanted = fault.place.key
+        if fault.place.section and (known := self.findings.places.get(self.level + fault.place.address)):
+            return known
         if wanted in table:
             return self / wanted
         for key, inner in table.items():

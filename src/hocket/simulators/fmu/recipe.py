@@ -43,11 +43,13 @@ from hocket.model.code_loading import permit_code
 from hocket.model.html import html_table, html_view
 from hocket.model.ports import Port, Reactivity
 from hocket.model.protocols import Capabilities, Simulator
+from hocket.model.terminals import Terminal
 from hocket.simulators.fmu.archive import doubled_files_note, unpack_archive
 from hocket.simulators.fmu.binaries import INPUT_SLOPES, OUTPUT_SLOPES, STATE, exported_functions, find_binary
 from hocket.simulators.fmu.description import read_description
 from hocket.simulators.fmu.findings import PROBED, SAVING, read_findings
 from hocket.simulators.fmu.ports import PortLayout, layout_ports
+from hocket.simulators.fmu.terminals import TerminalTable, has_terminal_file, read_terminals
 from hocket.simulators.fmu.values import Settings, check_settings
 from hocket.simulators.fmu.variables import FLOATS, Description, FmuInterface, array_of
 from hocket.simulators.methods import ORDERS
@@ -241,6 +243,22 @@ class Fmu(Recipe):
         inputs, outputs = ([v.name for v in side] for side in (layout.text_inputs, layout.text_outputs))
         return tuple(inputs), tuple(outputs)
 
+    @cached_property
+    def has_terminals(self) -> bool:
+        """Whether it has a file of terminals, which is read when a scenario is made of it."""
+        return has_terminal_file(self.unpacked_folder)
+
+    @property
+    def terminals(self) -> tuple[Terminal, ...]:
+        """The terminals of FMI 3, which are connected by name."""
+        return self._terminal_table.terminals
+
+    @cached_property
+    def _terminal_table(self) -> TerminalTable:
+        if not self.has_terminals:
+            return TerminalTable()
+        return read_terminals(self.unpacked_folder, self.description, self.port_layout, str(self.file))
+
     @property
     def exchange(self) -> bool:
         """Whether hocket integrates it: model exchange."""
@@ -310,7 +328,7 @@ class Fmu(Recipe):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a user may want to know of the FMU."""
-        found = self.description.problems
+        found = (*self.description.problems, *self._terminal_table.problems)
         if self.interface_used.can_save and "rollback" in self.refuted:
             refuted = self.refuted["rollback"]
             found = (*found, f"it is not rolled back, though it declares it: a trial found: {refuted}")
