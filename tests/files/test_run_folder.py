@@ -182,7 +182,8 @@ def test_pandas_has_the_time_as_index(run: Run) -> None:
     assert (frame.index.name, list(frame.columns)) == ("time", ["axle.x", "axle.on"])
     assert frame.attrs["units"] == {"axle.x": "m", "axle.on": ""}
     np.testing.assert_array_equal(frame.reset_index().to_numpy(), rows(1))
-    assert run.to_pandas().shape == (11, 3)
+    assert run.to_pandas("").shape == (11, 3)
+    assert set(run.to_pandas().columns) == set(run)
 
 
 def read_csv(path: Path) -> tuple[list[str], Array]:

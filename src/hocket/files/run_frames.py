@@ -212,7 +212,7 @@ class RunFrames:
             with replace_file(path) as file:
                 csv.write_csv(table, file)
         else:
-            expect(hasattr(path, "write"), "path", path, "a path, or a file that is open for bytes")
+            expect(isinstance(path, io.IOBase), "path", path, "a path, or a file that is open for bytes")
             csv.write_csv(table, path)
 
     def to_parquet(
@@ -299,11 +299,12 @@ class RunFrames:
         expect(interpolate in (None, True, False), "interpolate", interpolate, "True, False or None")
         names = self.select(ports)
         rates = self.read_rates(names)
-        rows = self._rows(rates, rate)
+        alone = rate == "union" and len(rates) == 1  # as it was recorded, bit for bit
+        rows = Rows.of(rates[0].t) if alone else self._rows(rates, rate)
         fills = rate != "union" if interpolate is None else interpolate
         found: dict[str, Array] = {}
         for each in rates:
-            values = values_at(each, rows, fills)
+            values = each.values if alone else values_at(each, rows, fills)
             found |= {name: values[:, column] for column, name in enumerate(each.names)}
         units = {name: unit for _, _, name, unit in _columns(rates)}
         return Axis(rows.t, names, [found[name] for name in names], tuple(units[name] for name in names))

@@ -28,16 +28,21 @@ def hash_sources(composite: Composite) -> list[dict[str, str]]:
     return found
 
 
+CODE = ("cls", "f", "g", "factory", "atomic")
+"""Arguments of models that name code: `plant.py:Controller`."""
+
+
 def _files_of(model: Any) -> list[Path]:
     """Return the file of an FMU or a table, or the Python file that a model names."""
-    if isinstance(file := getattr(model, "file", None), Path):
-        return [file]
-    named = [getattr(model, name, None) for name in ("cls", "f", "g", "factory", "atomic")]
+    recipe = {name: getattr(model, name, None) for name in ("file", "folder", *CODE)}
+    if isinstance(recipe["file"], Path):
+        return [recipe["file"]]
+    named = [recipe[name] for name in CODE]
     found: list[Path] = []
     for text in named:
         if isinstance(text, str):
             with suppress(HocketError):
-                place = locate(text, str(getattr(model, "folder", "")))[0]
+                place = locate(text, str(recipe["folder"] or ""))[0]
                 found += [place] if isinstance(place, Path) else []
     return list(dict.fromkeys(found))
 

@@ -12,7 +12,6 @@ from enum import Enum
 from typing import Any
 
 from hocket.model.composite import OutputsMode
-from hocket.model.html import html_lines, html_pre, html_view
 from hocket.plan.instructions import Body, describe_body
 
 
@@ -65,6 +64,8 @@ class Plan:
         return "\n".join(self.lines())
 
     def _repr_html_(self) -> str:
+        from hocket.model.html import html_lines, html_pre, html_view  # here: notebooks only
+
         return html_view("Plan", {}, html_pre(str(self)), html_lines(self.all_notes()))
 
     def all_notes(self, name: str = "") -> list[str]:

@@ -283,7 +283,7 @@ def _frame_columns(frame: Any, origin: datetime | None) -> tuple[Array, dict[str
         what = f"`{odd[0]}` cannot name a port" if odd else "columns of the DataFrame share a name"
         raise ScenarioError(what, "columns", "one text as the name of each column", "frame.columns = [...]")
     index, units = frame.index, frame.attrs.get("units", {})
-    if getattr(index, "nlevels", 1) > 1:
+    if index.nlevels > 1:
         raise ScenarioError("the index of the DataFrame has several levels", "t", "one time per row")
     columns: dict[str, Any] = {}
     for name in names:
@@ -296,7 +296,7 @@ def _frame_columns(frame: Any, origin: datetime | None) -> tuple[Array, dict[str
             raise ScenarioError(what, "columns", "a number in each row", hint)
         heading = name if "[" in name or not units.get(name) else f"{name} [{units[name]}]"
         columns[heading] = values.tolist() if values.dtype.kind == "b" else values
-    if getattr(index.dtype, "kind", "") != "M":
+    if index.dtype.kind != "M":
         return index.to_numpy(), columns
     zoned = index.tz is not None
     stamps = (index.tz_convert("UTC").tz_localize(None) if zoned else index).to_numpy()

@@ -72,7 +72,7 @@ class WeatherColumns(ColumnFile):
         except OSError as error:
             raise FileError(f"`{self.file}` cannot be read: {error}", str(self.file)) from None
         lines = text.splitlines()
-        if not text.startswith("LOCATION,") or len(lines) <= _HEADER_LINES:
+        if len(lines) <= _HEADER_LINES or lines[0].partition(",")[0] != "LOCATION":
             raise self.error(
                 "it does not begin as a weather file does", 1, "LOCATION, and eight lines of header"
             )

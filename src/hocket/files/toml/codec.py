@@ -51,7 +51,6 @@ from hocket.files.toml.table_kinds import (
     table_kind,
 )
 from hocket.model.bonds import Bond
-from hocket.model.calendar import parse_moment
 from hocket.model.code_loading import is_code_refused
 from hocket.model.composite import AT_MOST, Composite, OnZeno, Orchestrator, StartMode
 from hocket.model.constraints import Constraint
@@ -419,6 +418,8 @@ def _run_defaults(
     if isinstance(every, Fraction) and every <= 0:
         raise ScenarioError("`every` is not positive", "every", 'an interval above zero, or "micro"')
     if origin:
+        from hocket.model.calendar import parse_moment  # here: few files need it
+
         parse_moment(origin, "origin")
     return {"start": start, "stop": stop, "every": every, "origin": origin}
 

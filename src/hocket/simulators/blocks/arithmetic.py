@@ -13,7 +13,7 @@ from hocket.errors import Fault, ScenarioError, raise_faults, suggest_nearest
 from hocket.model.arguments import set_fields
 from hocket.model.ports import Port, PortLike, parse_value_ports
 from hocket.simulators.block import Block
-from hocket.simulators.blocks.parameters import as_limits, as_units
+from hocket.simulators.blocks.parameter_checks import as_limits, as_units
 from hocket.simulators.formulas import Number, Term, WrittenFormula, clip, read_formula
 
 

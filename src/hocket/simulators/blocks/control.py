@@ -16,7 +16,7 @@ from hocket.model.arguments import expect, expect_flags, set_fields
 from hocket.model.clock import Duration
 from hocket.model.ports import Port
 from hocket.simulators.block import Block, Watch
-from hocket.simulators.blocks.parameters import as_duration, as_limits, as_number, as_positive, as_units
+from hocket.simulators.blocks.parameter_checks import as_duration, as_limits, as_number, as_positive, as_units
 from hocket.simulators.formulas import Number, Term, clip, less, select
 from hocket.simulators.recipes import positive_duration
 from hocket.simulators.state_space import StateSpace

@@ -16,7 +16,7 @@ from hocket.model.clock import Duration
 from hocket.model.extrapolators import value_at
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Capabilities, Simulator
-from hocket.simulators.blocks.parameters import as_duration, as_number, as_units
+from hocket.simulators.blocks.parameter_checks import as_duration, as_number, as_units
 from hocket.simulators.sampling import is_not_after
 
 

@@ -15,7 +15,7 @@ from hocket.errors import ScenarioError
 from hocket.model.arguments import expect, expect_flags, set_fields
 from hocket.model.ports import Port
 from hocket.simulators.block import Block
-from hocket.simulators.blocks.parameters import as_limits, as_number, as_positive, as_units
+from hocket.simulators.blocks.parameter_checks import as_limits, as_number, as_positive, as_units
 from hocket.simulators.formulas import Number, Term, clip, greatest, least, less, select
 from hocket.simulators.methods import vector
 from hocket.simulators.state_space import StateSpace

@@ -17,7 +17,7 @@ from hocket.model.clock import Duration
 from hocket.model.ports import Port
 from hocket.model.protocols import Simulator
 from hocket.simulators.block import Block
-from hocket.simulators.blocks.parameters import as_duration, as_number, as_positive, as_time, as_units
+from hocket.simulators.blocks.parameter_checks import as_duration, as_number, as_positive, as_time, as_units
 from hocket.simulators.formulas import Number, Program, Tape, Term, greatest, select
 from hocket.simulators.sources import Function, Table, _FunctionSource, _TableSource
 

@@ -49,7 +49,7 @@ from hocket.simulators.fmu.binaries import INPUT_SLOPES, OUTPUT_SLOPES, STATE, e
 from hocket.simulators.fmu.description import read_description
 from hocket.simulators.fmu.findings import PROBED, SAVING, read_findings
 from hocket.simulators.fmu.ports import PortLayout, layout_ports
-from hocket.simulators.fmu.terminals import TerminalTable, has_terminal_file, read_terminals
+from hocket.simulators.fmu.terminals_xml import TerminalTable, has_terminal_file, read_terminals
 from hocket.simulators.fmu.values import Settings, check_settings
 from hocket.simulators.fmu.variables import FLOATS, Description, FmuInterface, array_of
 from hocket.simulators.methods import ORDERS
