@@ -47,7 +47,7 @@ class _StepSource(_TableSource):
     """A table of two rows, with a twin in compiled code."""
 
     def __init__(self, model: Step):
-        super().__init__(model.times.tolist(), model.values.tolist(), "linear", "hold", [False])
+        super().__init__(model.times, model.values, "linear", "hold", [False])
         self.model = model
 
     def due(self) -> float | None:  # type: ignore[override]
