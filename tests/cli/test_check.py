@@ -21,7 +21,7 @@ A = [[0, 1], [-0.1, -0.01]]
 B = [[0], [0.1]]
 C = [[1, 0], [0, 1]]
 x0 = [1, 0]
-inputs = ["force_n"]
+inputs = ["force [N]"]
 outputs = ["x [m]", "v [m/s]"]
 [models.b]
 type = "state-space"
@@ -31,7 +31,7 @@ C = [[10, 1]]
 D = [[-10, -1]]
 x0 = [2, 0]
 inputs = ["x [m]", "v [m/s]"]
-outputs = ["force_n"]
+outputs = ["force [N]"]
 [connections]
 "a.force" = "b.force"
 "b.x" = "a.x"

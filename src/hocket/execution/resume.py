@@ -76,10 +76,9 @@ def resume(
     found = _find(as_path(source))
     appends = found.run is not None and folder is None and not given
     experiment = _what_was_run(found, what)
-    if stop is not None:
-        experiment = replace(experiment, stop=parse_seconds(stop, "stop"))
+    until = None if stop is None else parse_seconds(stop, "stop")
     every = check_every(checkpoint_every)
-    job = _newest_fit(found, experiment, given, appends)
+    job = _newest_fit(found, experiment, given, appends, until)
     if appends and every is None and found.run is not None:
         every = found.run.info.get("checkpoint_every")
     facts: dict[str, Any] = {} if every is None else {"checkpoint_every": every}
@@ -139,14 +138,20 @@ def _what_was_run(found: _Source, what: ExperimentLike | None) -> Experiment:
     return replace(read, name=read.name or found.run.name)
 
 
-def _newest_fit(found: _Source, experiment: Experiment, parameters: Mapping[str, Any], appends: bool) -> Job:
+def _newest_fit(
+    found: _Source,
+    experiment: Experiment,
+    parameters: Mapping[str, Any],
+    appends: bool,
+    until: Fraction | None,
+) -> Job:
     """Return the job that goes on from the newest checkpoint that is whole, and whose rows are there."""
     faults: list[FileError] = []
     for path in found.files:
         try:
             checkpoint = read_checkpoint(path)
             refuse_overrides(checkpoint)
-            job = _job_from(checkpoint, experiment, parameters)
+            job = _job_from(checkpoint, experiment, parameters, until)
             if appends:
                 if checkpoint.header["position"] is None:
                     raise FileError(f"`{path.name}` is not the checkpoint of a run", str(path))
@@ -161,7 +166,9 @@ def _newest_fit(found: _Source, experiment: Experiment, parameters: Mapping[str,
     raise faults[0]
 
 
-def _job_from(checkpoint: Checkpoint, experiment: Experiment, parameters: Mapping[str, Any]) -> Job:
+def _job_from(
+    checkpoint: Checkpoint, experiment: Experiment, parameters: Mapping[str, Any], until: Fraction | None
+) -> Job:
     header = checkpoint.header
     told = header["every"]
     experiment = replace(
@@ -169,8 +176,10 @@ def _job_from(checkpoint: Checkpoint, experiment: Experiment, parameters: Mappin
         start=checkpoint_clock(checkpoint).start,
         every=Fraction(*told) if isinstance(told, list) else told,
     )
-    if experiment.stop is None and header["stop"] is not None:
-        experiment = replace(experiment, stop=Fraction(*header["stop"]))
+    if until is None and header["stop"] is not None:
+        until = Fraction(*header["stop"])
+    if until is not None:
+        experiment = replace(experiment, stop=until)
     if experiment.stop is None:
         raise ScenarioError("nothing says when the run stops", "stop", "a stop time", "resume(..., stop=10)")
     _refuse_frozen(experiment, parameters)
