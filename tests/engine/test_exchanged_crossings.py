@@ -32,8 +32,6 @@ class Switching:
         self.y = state
 
 
-
-
 def counter(direction: str) -> hk.Ode:
     """Return a state that rests, and is one more for each crossing of its input."""
     return hk.Ode(

@@ -110,7 +110,7 @@ def test_two_extrapolations_of_a_square_differ_by_its_second_difference(monkeypa
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_sample_that_is_not_new_says_nothing_about_a_step(engine):
-    """A level of steps of 2 s is met once before, at an event at 0.3 s: its output has moved from 1 to exp(-1.5).
+    """A level of steps of 2 s is met once before, at an event at 0.3 s: its output falls to exp(-1.5).
 
     Until its next step this remains its newest sample, and its defect is that of one step, not of all.
     """
