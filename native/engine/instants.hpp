@@ -98,6 +98,10 @@ class Instants {
             std::fill(shown_.begin(), shown_.end(), 0);
         any_shown_ = false;
     }
+    // Rolled back, a level meets its events once more, and perhaps at other times.
+    void forget_floors() {
+        for (Member& member : members_) member.stood = -1;
+    }
     bool is_shown(int signal) const { return shown_[signal] != 0; }
 
     // What lasts from step to step; a rollback within a step leaves it alone.

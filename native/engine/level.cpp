@@ -503,7 +503,10 @@ bool Level::restore(Snapshot& from) {
     iteration_.restore(from.part(count));
     control_.restore(from);
     if (!from.portable) recorder_.restore(from);
-    if (!from.whole) return true;
+    if (!from.whole) {
+        instants.forget_floors();
+        return true;
+    }
     list_lasting({from, true});
     state.reached = state.now;
     state.steps += state.steps % 2;  // a step that failed is not under way any more

@@ -227,14 +227,15 @@ bool StepControl::make_twice(AdaptOperation& operation, std::int64_t start, std:
     return true;
 }
 
-// How far the extrapolation of the samples before was from the newest ones.
+// How far the extrapolation of the samples before was from the newest ones. What has no new sample, as a level
+// with a longer step within it, says nothing about the step.
 double StepControl::defect(const AdaptOperation& operation) const {
     const std::size_t size = operation.signals.size();
     std::vector<double> differences(size), values(size);
     for (std::size_t k = 0; k < size; ++k) {
         const Ring& ring = state_.memory.ring(operation.signals[k]);
         const std::int64_t tick = ring.ticks[ring.newest];
-        const int count = std::min(operation.degrees[k] + 1, ring.count - 1);
+        const int count = tick > state_.now ? std::min(operation.degrees[k] + 1, ring.count - 1) : 0;
         values[k] = ring.values[ring.newest];
         differences[k] = count > 0 ? values[k] - extrapolate(state_.clock, ring, 1, count, tick, 0.0) : 0.0;
     }

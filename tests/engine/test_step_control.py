@@ -106,3 +106,21 @@ def test_two_extrapolations_of_a_square_differ_by_its_second_difference(monkeypa
     level = SimpleNamespace(memory=SimpleNamespace(rings=[[ring]]), clock=SimpleNamespace(span=float))
     monkeypatch.setattr(step_control, "controlled_outputs", lambda _: [(0, 0, 1)])
     assert step_control.extrapolation_error(level, 1.0) == pytest.approx(2.0 / 7.0)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_sample_that_is_not_new_says_nothing_about_a_step(engine):
+    """A level of steps of 2 s is met once before, at an event at 0.3 s: its output falls to exp(-1.5).
+
+    Until its next step this remains its newest sample, and its defect is that of one step, not of all.
+    """
+    decay = hk.StateSpace([[-5.0]], [[0.0]], [[1.0]], x0=[1.0], inputs=["u = 0"], outputs=["y"])
+    jump = hk.Table([0.0, 0.3, 0.3, 9.0], {"y": [0.0, 0.0, 1.0, 1.0]})
+    inside = hk.Scenario({"decay": decay, "jump": jump}, {"y": "decay.y"}, outputs=["y"])
+    models = {"slow": hk.Composite(inside, "2 s"), "lag": LAG_AT_REST}
+    how = hk.Adaptive(hk.Jacobi(), 0.05, quantum=F(1, 1024), rejects=False)
+    composite = hk.Composite(hk.Scenario(models, {"lag.u": "slow.y"}), "1 s", how, "hold", "cold")
+    run = hk.run(composite, 2, engine=engine)
+    assert 0.3 in run["lag.y"].t
+    # three times as long from one to the next: seven steps from the shortest to the longest
+    assert run.info["counts"]["adapted"][""]["accepted"] < 60

@@ -102,6 +102,10 @@ class EventOde:
             return t
         if self.pending and self.early and h <= self.event_grid:
             return t + h  # the next part of a step that cannot be shorter: the instants at its end handle it
+        if not self.pending and self.before is not None and self.blind is None:
+            # an input has jumped where values are exchanged, and no instant tells of it: the state jumps
+            # here, since a shorter step would not find the place either
+            self.pending = tuple(self._crossings(self.before, self._values(t, value_at(u, 0.0))))
         s = 0.0
         while s < h:
             if self.pending:  # nobody has handled it: the level cannot

@@ -215,6 +215,7 @@ def restore_tree(level: LiveLevel, state: SavedTree) -> None:
             level.call_child("restore", child, kept)
     level.memory.restore(memory)
     level.ledger.restore(accounts)
+    level.instants.floors.clear()  # its events are met once more, and perhaps at other times
     level.ticks = list(ticks)
     level.inputs, level.offered = [(tick, u.copy()) for tick, u in inputs]
     for each, mark in zip(level_rows(level), rows, strict=True):

@@ -256,13 +256,15 @@ def lowest_degree(level: LiveLevel) -> int:
 
 
 def defect_error(level: LiveLevel) -> float:
-    """Return how far the newest outputs are from where the samples before them led."""
+    """Return how far the newest outputs are from where the samples before them led.
+
+    What has no new sample, as a level with a longer step within it, says nothing about the step.
+    """
     differences, values = [], []
     for child, port, degree in controlled_outputs(level):
         *before, (tick, value, _) = level.memory.rings[child][port]
-        differences.append(
-            value - _extrapolate_samples(level, before[-degree - 1 :], tick) if before else 0.0
-        )
+        new = tick > level.now and before
+        differences.append(value - _extrapolate_samples(level, before[-degree - 1 :], tick) if new else 0.0)
         values.append(value)
     return relative_residual(differences, values)
 
