@@ -339,7 +339,7 @@ def test_a_sampled_device_adds_what_it_shows_and_what_it_sees():
     models = {"plant": LAG, "c": sampled}
     composite = hk.Composite(hk.Scenario(models, {"plant.u": "c.g.u", "c.g.x": "plant.y"}), "0.1 s")
     system = couple_devices(composite, devices_of(composite))[0].system
-    assert system.states == ("plant.x1", "shown 0", "seen 0", "seen 1")
+    assert system.states == ("plant.x1", "shown by c.g 0", "seen 0", "seen 1")
     assert system.x0.tolist() == [1.0, 5.5, 1.0, 3.0]
 
 

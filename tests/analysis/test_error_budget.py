@@ -222,7 +222,7 @@ def test_command_line(tmp_path, monkeypatch):
     answer = invoked("check", "runs/it-001", "--budget", "--json", "it.json")
     said = answer.stdout
     assert answer.exit_code == 0
-    found = json.loads((tmp_path / "it.json").read_text())["error budget"]
+    found = json.loads((tmp_path / "it.json").read_text())["error_budget"]
     assert {part["path"] for part in found["parts"]} == {"", "a"}
     assert "error budget" in said
     assert "to change first" in said

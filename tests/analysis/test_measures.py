@@ -53,7 +53,7 @@ def test_one_line_in_the_list_is_all_it_takes(tmp_path, monkeypatch):
     assert lines[at + 3] == "weighed without `driver`"
     assert (tmp_path / "a-weight.png").read_text() == "a picture"
     facts = json.loads((tmp_path / "a.json").read_text())
-    assert facts["weight of the coupling"] == [{"part": "all", "weight [kg]": 1200.5, "of the car": 0.25}]
+    assert facts["weight_of_the_coupling"] == [{"part": "all", "weight_kg": 1200.5, "of_the_car": 0.25}]
     run = hk.run(hk.read(EXAMPLES / "two_masses.toml"), folder=tmp_path / "run")
     page = _page(run).read_text(encoding="utf-8")
     assert "<figcaption>weight of the coupling</figcaption>" in page
@@ -118,8 +118,8 @@ def test_a_measure_of_a_run_is_told_everywhere(tmp_path, monkeypatch):
     run = hk.run(hk.read(EXAMPLES / "two_masses.toml"), folder=tmp_path / "run")
     said = invoked("check", run.path, "--json", tmp_path / "a.json").stdout
     assert "\nlength of the run\n" in said
-    assert json.loads((tmp_path / "a.json").read_text())["length of the run"] == [
-        {"stop [s]": run.info["stop"]}
+    assert json.loads((tmp_path / "a.json").read_text())["length_of_the_run"] == [
+        {"stop_s": run.info["stop"]}
     ]
     assert "<figcaption>length of the run</figcaption>" in _page(run).read_text(encoding="utf-8")
 

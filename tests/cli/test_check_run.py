@@ -130,7 +130,7 @@ def test_json_and_picture(run):
     text = good("check", run, "--json", "facts.json", "--plot", "bands.png")
     assert text.splitlines()[-2:] == ["wrote bands.png", "wrote facts.json"]
     again = json.loads(Path("facts.json").read_text())
-    assert again.pop("found before")
+    assert again.pop("found_before")
     assert again.items() <= facts.items()
     assert Path("bands.png").read_bytes()[:4] == b"\x89PNG"
 

@@ -35,9 +35,9 @@ def test_links_of_some_pairs_are_kept():
 
 @pytest.mark.parametrize(("old", "new", "at", "said"), [
     ('lab = ["right"]', 'lab = ["rihgt"]', "lab =", "there is no model `rihgt`"),
-    ('lab = ["right"]', 'lab = ["left"]', "[hosts]", "`left` is on `plant` and `lab`"),
+    ('lab = ["right"]', 'lab = ["left"]', "lab =", "`left` is on `plant` and `lab`"),
     ('lab = ["right"]', 'lab = "right"', "lab =", "a list of texts"),
-    ('lab = ["right"]', "lab = []", "[hosts]", "`lab` has no models"),
+    ('lab = ["right"]', "lab = []", "lab =", "`lab` has no models"),
     ("bandwidth = 1e6", "bandwidth = 0", "link =", "above 0"),
     ('latency = "2 ms"', 'latency = "soon"', "link =", "a duration"),
     ('latency = "2 ms"', 'latency = "-1 ms"', "link =", "`latency` cannot be '-1 ms'"),

@@ -50,6 +50,14 @@ outputs = ["a", "b"]
 type = "csv"
 path = "measured.csv"
 columns = ["force"]
+[models.heating]
+type = "schedule"
+origin = "2024-01-01 00:00 Europe/Berlin"
+holidays = ["2024-12-25"]
+[models.heating.profiles."set point [degC]"]
+weekdays = { "06:00" = 21, "22:00" = 16 }
+weekend = 16
+holidays = 16
 [models.gain]
 type = "gain"
 gain = 2

@@ -180,7 +180,7 @@ def test_a_misspelt_terminal_in_a_file_has_its_line(fmus, tmp_path):
 def test_terminals_that_cannot_be_used_are_left_out_with_a_note(tmp_path, text, note):
     fmu = hk.Fmu(build("node", 3, folder=tmp_path, terminals=text))
     assert any(note in each for each in fmu.notes)
-    assert fmu.terminals_xml == ()
+    assert fmu.terminals == ()
     hk.Scenario({"node": fmu})
 
 

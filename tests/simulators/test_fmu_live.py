@@ -273,8 +273,9 @@ def test_fmi_3_goes_through_event_mode(fmu, trace):
     _, after = around(calls, EXIT[3])
     assert functions(after)[:2] == events[1:]  # initialisation ends in event mode
     found = functions(after)[2:-2]
-    gets = found[1:3]  # reals, then integers
-    assert found == [STEP[3], *gets] * 4 + [STEP[3], *events, STEP[3], *gets] + [STEP[3], *gets]
+    gets = found[:2]  # reals, then integers
+    # outputs are read once more where initialisation was left: some FMUs compute them there
+    assert found == gets + [STEP[3], *gets] * 4 + [STEP[3], *events, STEP[3], *gets] + [STEP[3], *gets]
     steps = [call.values for call in after if call.function == STEP[3]]
     assert steps[5]["t"] == pytest.approx(np.sqrt(2.0 / 9.81), abs=1e-15)
     assert steps[5]["t"] + steps[5]["h"] == pytest.approx(0.5, abs=1e-15)

@@ -149,7 +149,6 @@ def _with_option_hint(fault: Fault) -> Fault:
 
 VERBS = {
     "run": ("run", "Run a scenario, or FMUs, and keep what was computed; options win over the file."),
-    "resume": ("resume", "Go on with a run from its newest checkpoint: the same numbers as in one piece."),
     "check": ("check", "Judge a coupling before a run: well posed, stable, how large is the global error?"),
     "nest": (
         "nest",
@@ -157,6 +156,7 @@ VERBS = {
     ),
     "plan": ("plan", "Print what a step of each level consists of. Nothing is run."),
     "show": ("show", "Print levels, models, ports and connections, or all about an FMU. Nothing is run."),
+    "resume": ("resume", "Go on with a run from its newest checkpoint: the same numbers as if it had never ended."),
     "sweep": ("sweep", "Run with every combination of parameters, in parallel, and print the final values."),
     "study": (
         "study",

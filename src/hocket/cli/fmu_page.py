@@ -131,7 +131,7 @@ def fmu_page(file: Path, everything: bool, build: bool = False) -> Iterator[Rend
 
 def _terminal_rows(fmu: Fmu | None) -> Iterator[dict[str, object]]:
     """Yield the terminals that may be connected by name, with their members."""
-    for top in fmu.terminals_xml if fmu is not None else ():
+    for top in fmu.terminals if fmu is not None else ():
         for each in top.all():
             yield {
                 "terminal": each.name,

@@ -28,8 +28,12 @@ def json_document(verb: str, facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def snake_case(key: str) -> str:
-    """Return what a key is called in JSON: `dwell time [s]` is dwell_time_s."""
-    return _NOT_IN_KEYS.sub("_", key.lower()).strip("_")
+    """Return what a key is called in JSON: `dwell time [s]` is dwell_time_s, `5 %` is percentile_5.
+
+    The column of a table that has no heading marks what is chosen.
+    """
+    name = _NOT_IN_KEYS.sub("_", key.lower()).strip("_") or "chosen"
+    return f"percentile_{name}" if name[0].isdigit() else name
 
 
 def _json_value(value: Any, by_name: bool, names: Collection[str]) -> Any:
