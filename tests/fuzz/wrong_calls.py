@@ -361,6 +361,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "start": 0,
                 "stop": "20 ms",
                 "every": "10 ms",
+                "origin": "2024-01-01",
                 "name": "it",
                 "tune": hk.Experiment(_coupled()).tune,
                 "uncertain": {},

@@ -13,8 +13,8 @@ from scenarios.random_hybrids import draw_hybrid
 from scenarios.test_listing import shuffle
 from systems import slow_after
 
-SEEDS = slow_after(8, [range(first, first + 5) for first in range(0, 200, 5)])
-"""Forty of two hundred in the fast suite."""
+SEEDS = slow_after(4, [range(first, first + 5) for first in range(0, 200, 5)])
+"""Twenty of two hundred in the fast suite."""
 WAYS: dict[str, dict[str, Any]] = {
     "native": {"threads": 1},
     "native, two threads": {"threads": 2},

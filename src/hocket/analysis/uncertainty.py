@@ -19,7 +19,7 @@ import numpy as np
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.parameter_sampling import Design, Method, Sensitivity, find_sensitivities, make_design
 from hocket.analysis.run_error import Watch, estimate_error
-from hocket.errors import HocketError, ScenarioError, count
+from hocket.errors import FileError, HocketError, ScenarioError, count
 from hocket.execution.run import experiment_to_run, run_experiment
 from hocket.execution.session import Progress
 from hocket.execution.sweep import OF_EXPERIMENT, run_variants
@@ -355,7 +355,10 @@ def _begin_folder(place: Path | None, design: Design, experiment: Experiment, se
             hint = "another folder, or remove this one"
             raise ScenarioError(f"{place} holds another study", "folder", "the same arguments again", hint)
         return dict(_completed_runs(place / "runs", design))
-    place.mkdir(parents=True, exist_ok=True)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"the folder `{place}` cannot be made: {error.strerror}", str(place)) from None
     write_text(file, json.dumps(facts, indent=1))
     return {}
 

@@ -156,7 +156,10 @@ VERBS = {
     ),
     "plan": ("plan", "Print what a step of each level consists of. Nothing is run."),
     "show": ("show", "Print levels, models, ports and connections, or all about an FMU. Nothing is run."),
-    "resume": ("resume", "Go on with a run from its newest checkpoint: the same numbers as if it had never ended."),
+    "resume": (
+        "resume",
+        "Go on with a run from its newest checkpoint: the same numbers as if it had never ended.",
+    ),
     "sweep": ("sweep", "Run with every combination of parameters, in parallel, and print the final values."),
     "study": (
         "study",

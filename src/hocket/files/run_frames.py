@@ -24,7 +24,7 @@ from hocket.errors import ScenarioError, raise_faults
 from hocket.files.atomic_files import replace_file
 from hocket.files.plotting import import_extra
 from hocket.files.rates import HOWS, Pieces, Rate, Rows, bin_column, grid_times, union_rows, values_at
-from hocket.model.arguments import choice_faults, expect, is_number
+from hocket.model.arguments import choice_faults, expect, is_flag, is_number
 from hocket.model.calendar import Moment, parse_moment
 from hocket.model.clock import Duration, seconds
 from hocket.model.protocols import Array
@@ -296,12 +296,13 @@ class RunFrames:
 
     def _axis(self, ports: Iterable[str] | None, rate: Duration, interpolate: bool | None) -> Axis:
         """Return ports on one time axis."""
-        expect(interpolate in (None, True, False), "interpolate", interpolate, "True, False or None")
+        expect(interpolate is None or is_flag(interpolate), "interpolate", interpolate, "True, False or None")
         names = self.select(ports)
         rates = self.read_rates(names)
-        alone = rate == "union" and len(rates) == 1  # as it was recorded, bit for bit
+        union = isinstance(rate, str) and rate == "union"
+        alone = union and len(rates) == 1  # as it was recorded, bit for bit
         rows = Rows.of(rates[0].t) if alone else self._rows(rates, rate)
-        fills = rate != "union" if interpolate is None else interpolate
+        fills = not union if interpolate is None else interpolate
         found: dict[str, Array] = {}
         for each in rates:
             values = each.values if alone else values_at(each, rows, fills)
@@ -310,9 +311,9 @@ class RunFrames:
         return Axis(rows.t, names, [found[name] for name in names], tuple(units[name] for name in names))
 
     def _rows(self, rates: Sequence[RecordedRate], rate: Duration) -> Rows:
-        if rate == "union":
+        if isinstance(rate, str) and rate == "union":
             return union_rows(rates)
-        if rate == "outermost":
+        if isinstance(rate, str) and rate == "outermost":
             try:
                 return Rows.of(self.table("").column(0).to_numpy())
             except KeyError:

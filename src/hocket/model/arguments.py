@@ -48,6 +48,11 @@ def is_text(value: object) -> bool:
     return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
+def is_blank(value: object) -> bool:
+    """Return whether a value is the empty text, which stands for what was not given."""
+    return isinstance(value, str) and not value
+
+
 def is_flag(value: object) -> bool:
     """Return whether a value is true or false, and not a number, text or list that could pass for it."""
     return isinstance(value, (bool, np.bool_))

@@ -18,6 +18,7 @@ from hocket.model.arguments import (
     as_texts,
     expect,
     expect_texts,
+    is_blank,
     is_one_of,
     set_fields,
 )
@@ -88,7 +89,7 @@ class Experiment:
 
             set_fields(self, valid=as_ranges(self.valid, "valid"))
         expect_texts(name=self.name, original=self.original)
-        if self.origin != "":
+        if not is_blank(self.origin):
             from hocket.model.calendar import format_moment, parse_moment  # here: few files need it
 
             set_fields(self, origin=format_moment(parse_moment(self.origin, "origin")))

@@ -63,8 +63,8 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     "RepeatingModel", "SampledModel", "SteppedModel", "StoredEnergyModel", "TextModel", "Variable",
     "VariableTable", "WrapperModel",
     "bookkeeping_ports", "class_declarations", "declared_energy", "described_variables", "has_parameters",
-    "innermost", "is_isolated", "is_model", "method_of", "origin_of", "period_of", "state_count", "step_of", "text_ports",
-    "intervals_of", "wrapped_model",
+    "innermost", "is_isolated", "is_model", "method_of", "origin_of", "period_of", "state_count", "step_of",
+    "text_ports", "intervals_of", "wrapped_model",
     # signals
     "Extrapolator", "Sample", "Value", "is_extrapolator",
     # queries

@@ -25,6 +25,8 @@ from hocket.model.experiment import Experiment
 from hocket.model.protocols import Array
 from hocket.simulators.methods import to_floats
 
+MOST_STARTS = 10_000
+"""Starts of one search: each takes tens of runs."""
 TIMES = ("t", "time", "t [s]", "time [s]")
 """What the column of times may be called."""
 CHANGE = 1e-4
@@ -165,7 +167,12 @@ def fit(
     and the best sum so far; one that raises ends the search.
     """
     ranges = _check_parameters(parameters)
-    expect(is_whole(starts, 1), "starts", starts, "a whole number above zero")
+    expect(
+        is_whole(starts, 1) and starts <= MOST_STARTS,
+        "starts",
+        starts,
+        f"a whole number from 1 to {MOST_STARTS}",
+    )
     expect(is_whole(seed), "seed", seed, "a whole number")
     expect(is_whole(evaluations, 1), "evaluations", evaluations, "a whole number above zero")
     expect(is_number(confidence) and 0.0 < confidence < 1.0, "confidence", confidence, "above 0, below 1")

@@ -26,7 +26,7 @@ from hocket.errors import (
     raise_faults,
     suggest_nearest,
 )
-from hocket.model.arguments import as_path, choice_faults, expect, expect_texts, set_fields
+from hocket.model.arguments import as_path, choice_faults, expect, expect_texts, is_blank, set_fields
 from hocket.model.calendar import Moment, format_moment, parse_moment
 from hocket.model.calendar import time_zone as zone_of
 from hocket.model.clock import seconds
@@ -96,9 +96,9 @@ class Table(Recipe):
     ):
         _check_options(interpolation, outside)
         if columns is None:
-            t, columns = _frame_columns(t, parse_moment(origin, "origin") if origin != "" else None)
+            t, columns = _frame_columns(t, None if is_blank(origin) else parse_moment(origin, "origin"))
             outputs = [split_heading(name).as_port() for name in columns] if outputs is None else outputs
-        elif origin != "":
+        elif not is_blank(origin):
             raise ScenarioError(
                 "an origin is for a DataFrame, whose times are dates", "origin", "leave it out"
             )
@@ -202,7 +202,9 @@ class Csv:
         expect_texts(time_zone=time_zone, time_format=time_format)
         if time_zone:
             zone_of(time_zone, "time_zone")
-        moment = format_moment(_with_zone(parse_moment(origin, "origin"), time_zone)) if origin != "" else ""
+        moment = (
+            "" if is_blank(origin) else format_moment(_with_zone(parse_moment(origin, "origin"), time_zone))
+        )
         set_fields(self, path=str(as_path(path)), time=time, folder=str(folder), **options)
         set_fields(self, origin=moment, time_zone=time_zone, time_format=time_format)
         file = self.opened
