@@ -227,8 +227,8 @@ bool StepControl::make_twice(AdaptOperation& operation, std::int64_t start, std:
     return true;
 }
 
-// How far the extrapolation of the samples before was from the newest ones. What has no new sample, as a level
-// with a longer step within it, says nothing about the step.
+// How far the extrapolation of the samples before was from the newest ones. What has no new sample, as a
+// level with a longer step within it, says nothing about the step.
 double StepControl::defect(const AdaptOperation& operation) const {
     const std::size_t size = operation.signals.size();
     std::vector<double> differences(size), values(size);

@@ -16,8 +16,8 @@ from native.random_scenarios import draw
 from scenarios.random_hybrids import draw_hybrid
 from systems import ENGINES, EXAMPLES, lag, slow_after
 
-BLOCKS = slow_after(3, [range(first, first + 10) for first in range(0, 200, 10)])
-HYBRIDS = slow_after(2, [range(first, first + 3) for first in range(0, 120, 3)])
+BLOCKS = slow_after(1, [range(first, first + 10) for first in range(0, 200, 10)])
+HYBRIDS = slow_after(1, [range(first, first + 3) for first in range(0, 120, 3)])
 
 
 def last_rows(run: hk.Run) -> dict[str, dict[float, float]]:
