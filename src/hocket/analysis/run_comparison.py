@@ -237,9 +237,8 @@ def compare(
     first, second = _read_side(a, "a"), _read_side(b, "b")
     wanted = list(first.columns) if ports is None else _select(first, as_texts(ports, "ports"))
     shared = [port for port in wanted if port in second.columns]
-    words = [f"{float(relative):g} of peak"] * bool(relative > 0) + [f"{float(absolute):g}"] * bool(
-        absolute > 0
-    )
+    words = [f"{float(relative):g} of peak"] if relative > 0 else []
+    words += [f"{float(absolute):g}"] if absolute > 0 else []
     words += [f"{width:g} s in time"] * (width > 0)
     names = (first.name, second.name)
     return Comparison(
