@@ -28,7 +28,7 @@ def slow_after(count: int, values: Iterable[Any]) -> list[Any]:
     ]
 
 
-SEED_BLOCKS = slow_after(2, [range(first, first + 20) for first in range(0, 100, 20)])
+SEED_BLOCKS = slow_after(1, [range(first, first + 20) for first in range(0, 100, 20)])
 """A hundred seeds in five tests, so that a failure names twenty of them."""
 
 

@@ -128,7 +128,7 @@ def cases():
     return {}
 
 
-@pytest.mark.parametrize("block", slow_after(3, range(BLOCKS)))
+@pytest.mark.parametrize("block", slow_after(1, range(BLOCKS)))
 def test_the_verdict_is_that_of_a_long_run(block, cases):
     print(f"HOCKET_SEED={SEED}, scenarios {block * COUNT // BLOCKS} and on")
     wrong = []

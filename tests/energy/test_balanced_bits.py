@@ -50,7 +50,7 @@ def pair(
 
 
 @pytest.mark.parametrize("inputs", EXTRAPOLATIONS, ids=str)
-@pytest.mark.parametrize("seed", slow_after(8, range(20)))
+@pytest.mark.parametrize("seed", slow_after(4, range(20)))
 def test_networks(seed: int, inputs: Any) -> None:
     """Several bonds each, dampers, steps far too long: all limits are met."""
     made, _ = network(seed, inputs)

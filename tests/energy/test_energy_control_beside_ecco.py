@@ -291,7 +291,7 @@ SYSTEMS = {
 
 @pytest.mark.parametrize("longest", [10, 1], ids=["ten times its longest step", "its longest step"])
 @pytest.mark.parametrize("tolerance", slow_after(1, [1e-2, 1e-3]), ids=str)
-@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("name", slow_after(2, SYSTEMS))
 def test_energy_control_by_default_beats_ecco_at_equal_steps(name, tolerance, longest):
     """With no more steps than ECCO less error of motion, and a smaller energy residual."""
     system = SYSTEMS[name]

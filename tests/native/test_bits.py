@@ -19,7 +19,7 @@ def drawn(number):
     return draw(np.random.default_rng([SEED, number]))
 
 
-@pytest.mark.parametrize("number", slow_after(COUNT // 4, range(COUNT)))
+@pytest.mark.parametrize("number", slow_after(COUNT // 6, range(COUNT)))
 def test_both_engines_and_two_threads_give_the_same_bits(number):
     print(f"HOCKET_SEED={SEED}, scenario {number}")
     it = drawn(number)

@@ -96,7 +96,7 @@ def assert_same_bits(one, other):
     assert one.info.get("bonds") == other.info.get("bonds")
 
 
-@pytest.mark.parametrize("number", slow_after(40, range(100)))
+@pytest.mark.parametrize("number", slow_after(15, range(100)))
 def test_a_split_plan_gives_the_bits_of_the_whole_one_on_both_engines(number):
     print(f"HOCKET_SEED={SEED}, scenario {number}")
     it = drawn(number)

@@ -104,7 +104,7 @@ def largest_deviation(number: int, engine: str) -> float:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("block", slow_after(2, range(BLOCKS)))
+@pytest.mark.parametrize("block", slow_after(1, range(BLOCKS)))
 def test_every_row_solves_all_algebraic_equations(block, engine):
     numbers = range(block * OF, (block + 1) * OF)
     assert [n for n in numbers if largest_deviation(n, engine) > 1e-8] == []

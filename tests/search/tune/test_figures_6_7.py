@@ -92,6 +92,7 @@ def test_figure_7_prints_what_comes_out():
     assert found.numbers[0] == pytest.approx((0.412533, 1.1031), abs=5e-5)
 
 
+@pytest.mark.slow
 def test_figure_7_is_on_the_front_of_a_coarse_grid_and_near_that_of_a_fine_one():
     """Between hundredths of alpha it is beaten by a little in both: by 2 % at the most."""
     control12 = two_masses("Control12", 1.0, (0.1, 0.1, 0.0))
