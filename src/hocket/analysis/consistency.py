@@ -3,8 +3,8 @@
 In:  a Reading or a Composite of linear models; or a Run
 Out: a Consistency (relative consistency delta); a RunDefect (the connection defect of a run)
 
-Delta follows the error well while the step of one coupling varies (rank correlation 0.93 to 0.999), and badly
-across couplings at one step (0.35 to 0.57; theory, section 1): choose steps by it, not couplings.
+Delta follows the error while the step of one coupling varies, and badly across couplings at one step (figures
+and the systems they were found on: theory, section 1): choose steps by it, not couplings.
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ FOREIGN = "the states of identified models have units of their own, so that othe
 class Consistency(Measure):
     """Relative consistency (Glumac & Kovacic 2019, equation 59): the worst defect from states of size one.
 
-    It ranks the steps of one coupling well (rank correlation with the true error 0.93 to 0.999), and
-    couplings at one step badly (0.35 to 0.57). It depends on the units of the states.
+    It ranks the steps of one coupling better than couplings at one step. It depends on units of states.
     """
 
     delta: float

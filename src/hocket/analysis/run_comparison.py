@@ -283,7 +283,7 @@ def _read_side(what: object, name: str) -> _Columns:
 
 def _read_file(path: Path) -> _Columns:
     source = Csv(path)
-    file = source.opened
+    file = source.column_file
     times, values = file.read(file.column(source.time), source.columns)
     found = {}
     for column, port in enumerate(source.outputs):

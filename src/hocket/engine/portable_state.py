@@ -4,8 +4,8 @@ In:  an engine and what it records
 Out: bytes; from bytes of the same tree, an engine that goes on from there with the same bits
 
 What lasts is listed once per engine, where it is saved: `Level::save` and `list_lasting` in compiled code,
-`save_tree` and `LastingState` in the interpreter. Rows that wait are kept apart: who goes on with other
-tables leaves them.
+`save_tree` and `LastingState` in the interpreter. Rows that wait are kept apart: a run that goes on with
+other tables leaves them.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def load_rows(engine: Engine, recorded: list[RecordedTable], told: list[Any]) ->
 
 
 def drop_rows(engine: Engine, recorded: list[RecordedTable]) -> None:
-    """Forget the rows of the start, for who goes on from a later time with tables of its own."""
+    """Forget the rows of the start, for a run that goes on from a later time with tables of its own."""
     for index, entry in enumerate(recorded):
         entry.rows.newest, entry.rows.newest_n = -1, 0
         for buffer in engine.waiting_rows(index):

@@ -329,8 +329,8 @@ class _Search:
         """Return what is run with parameters."""
         return self.build(values)
 
-    def left(self, z: Array) -> Array | None:
-        """Return what is left of the measurements, port by port; None: the run has failed."""
+    def differences(self, z: Array) -> Array | None:
+        """Return the differences from the measurements, port by port; None: the run has failed."""
         key = z.tobytes()
         if key not in self.memory:
             self.runs += 1
@@ -350,7 +350,7 @@ class _Search:
 
     def residuals(self, z: Array) -> Array:
         """Return what is left, in deviations of the measurements."""
-        left = self.left(z)
+        left = self.differences(z)
         if left is None:
             return np.full(sum(len(times) for times, _ in self.columns.values()), PENALTY)
         found = left * self._spread_weights()
@@ -400,7 +400,7 @@ class _Search:
         if self.known is None and len(self.columns) > 1:  # ports that are measured better count for more
             self._estimate_weights(best.x)
             best = search(best.x)
-        if self.left(best.x) is None:
+        if self.differences(best.x) is None:
             raise SimulatorError("the run fails with all parameters that were tried", "fit")
         return self._report(best, tuple(float(each.cost) for each in found), confidence)
 
@@ -419,7 +419,7 @@ class _Search:
             begin += len(times)
 
     def _estimate_weights(self, z: Array) -> None:
-        left = self.left(z)
+        left = self.differences(z)
         if left is None:
             return
         for name, part in self._parts(left):
@@ -431,7 +431,7 @@ class _Search:
         from scipy.stats import norm, t
 
         z = np.asarray(best.x, dtype=float)
-        left = self.left(z)
+        left = self.differences(z)
         assert left is not None
         jacobian = self.jacobian(z)
         freedom = len(left) - len(z)

@@ -207,7 +207,7 @@ class Csv:
         )
         set_fields(self, path=str(as_path(path)), time=time, folder=str(folder), **options)
         set_fields(self, origin=moment, time_zone=time_zone, time_format=time_format)
-        file = self.opened
+        file = self.column_file
         headings, clock = file.headings, file.column(time)
         if columns is None:
             columns = [each.text for number, each in enumerate(headings) if number != clock]
@@ -224,7 +224,7 @@ class Csv:
         return Path(self.folder) / self.path
 
     @property
-    def opened(self) -> ColumnFile:
+    def column_file(self) -> ColumnFile:
         """The file, whose headings are read anew."""
         origin = parse_moment(self.origin, "origin") if self.origin else None
         reading = Reading(origin, self.time_zone, self.time_format, self.decimal)
@@ -234,7 +234,7 @@ class Csv:
     @property
     def headings(self) -> list[str]:
         """The headings of what is put out, as they are written in the file."""
-        known = self.opened.headings
+        known = self.column_file.headings
         return [known[number].text for _, number in self.columns]
 
     @property
@@ -242,7 +242,7 @@ class Csv:
         return tuple(port for port, _ in self.columns)
 
     def open(self) -> Simulator:
-        file = self.opened
+        file = self.column_file
         clock = file.column(self.time)
         numbers = [number for _, number in self.columns]
         if max([clock, *numbers]) >= len(file.headings):
