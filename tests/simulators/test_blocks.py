@@ -13,6 +13,7 @@ from hocket.blocks import (
     PID,
     Delay,
     Expression,
+    Gain,
     Integrator,
     Noise,
     Product,
@@ -23,6 +24,7 @@ from hocket.blocks import (
     Saturation,
     Sine,
     Step,
+    Sum,
     TransferFunction,
 )
 from hocket.simulators.formulas import OPERATIONS, Tape, normal, uniform
@@ -361,3 +363,90 @@ class TestChecked:
         level = hk.Composite(hk.Scenario(models, {"lag.u": "e.w", "e.x": "lag.y"}), "1 ms")
         found = hk.check(level, stop=1)
         assert "unstable" in found.verdict()[0]
+
+
+def _loop(**changes):
+    """A step, a PID controller, a limit, a tank; a PID with limits is no linear model."""
+    made = {"K": 2.0, "Ti": 1.0, "gain": 1.0, "lag": 1.0, "after": 1.0, "high": 5.0, "low": None} | changes
+    models = {
+        "step": Step(at=0.3, after=made["after"]),
+        "pid": PID(K=made["K"], Ti=made["Ti"], low=made["low"]),
+        "limit": Saturation(-5.0, made["high"]),
+        "tank": TransferFunction([made["gain"]], [made["lag"], 1.0]),
+    }
+    wires = {
+        "pid.reference": "step.y",
+        "pid.measured": "tank.y",
+        "limit.u": "pid.control",
+        "tank.u": "limit.y",
+    }
+    return hk.Composite(hk.Scenario(models, wires), "10 ms")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "change"),
+    [
+        ("pid.K", 0.5, {"K": 0.5}),
+        ("pid.Ti", "0.5 s", {"Ti": 0.5}),
+        ("pid.low", 0.1, {"low": 0.1}),
+        ("limit.high", 0.7, {"high": 0.7}),
+        ("step.after", 3, {"after": 3.0}),
+        ("tank.numerator[1]", 2.5, {"gain": 2.5}),
+        ("tank.denominator", [0.25, 1.0], {"lag": 0.25}),
+        ("tank.denominator[1]", 0.25, {"lag": 0.25}),
+    ],
+)
+def test_what_a_block_is_made_with_is_a_parameter(path, value, change):
+    """The run of a block whose parameter is changed by path is that of a block made with it."""
+    found = hk.run(_loop(), "2 s", parameters={path: value})["tank.y"].values
+    expected = hk.run(_loop(**change), "2 s")["tank.y"].values
+    assert found.tolist() == expected.tolist()
+    assert found.tolist() != hk.run(_loop(), "2 s")["tank.y"].values.tolist()
+
+
+def test_every_block_is_made_again_from_its_own_arguments():
+    blocks = [
+        Step(0.5, 1.0, 2.0, "V"),
+        Ramp(2.0, 1.0, 3.0),
+        Sine(1.0, 2.0, 3.0, 4.0),
+        Pulse("1 s", "0.25 s", 0.5, -1.0, 2.0),
+        Noise("0.1 s", 2.0, 1.0, 7, "uniform"),
+        Product(["a", "b"], "W"),
+        Saturation(-1.0, 2.0),
+        Expression("y = 2 * u"),
+        TransferFunction([1.0, 2.0], [1.0, 2.0, 3.0], "V", "A"),
+        Integrator(2.0, 1.0),
+        Integrator(2.0, 1.0, -1.0, 4.0, True),
+        RateLimiter(1.0, 2.0, 0.5),
+        Delay("0.3 s", 1.0),
+        PID(1.0, 2.0),
+        PID(1.0, 2.0, 3.0, low=-1.0, period="0.1 s"),
+        Relay(-1.0, 1.0, 2.0, 3.0, True),
+        Gain(2.0, "V", "A"),
+        Sum("a", "b", gains=[1.0, -1.0]),
+    ]
+    for block in blocks:
+        if isinstance(block, hk.StateSpace):
+            again = block.recipe.make(**block.recipe.arguments)
+            assert again == block
+        else:
+            again = block.remake(block.arguments)
+            assert again.arguments == block.arguments
+        assert (again.inputs, again.outputs) == (block.inputs, block.outputs)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        ("pid.Kp", 1.0, "has no parameter `Kp`"),
+        ("step.befor", 1.0, "did you mean `before`?"),
+        ("tank.denominator[3]", 1.0, "[1] to [2], counted from one"),
+        ("limit.high", -7.0, "`low` below `high`"),
+        ("limit.high", float("nan"), "a finite number"),
+        ("pid.Ti", -1.0, "Ti"),
+    ],
+)
+def test_what_is_no_parameter_of_a_block_is_refused(path, value, told):
+    with pytest.raises(hk.ScenarioError) as caught:
+        hk.run(_loop(), "2 s", parameters={path: value})
+    assert told in str(caught.value)

@@ -60,8 +60,8 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     # models
     "BookkeepingModel", "CheckableModel", "ClassModel", "ClosableObject", "DeclaringClass", "DescribedModel",
     "FileModel", "IntegratedModel", "IsolatedModel", "Model", "ParameterModel", "ProbedModel",
-    "RepeatingModel", "SampledModel", "SteppedModel", "StoredEnergyModel", "TextModel", "Variable",
-    "VariableTable", "WrapperModel",
+    "RemadeModel", "RepeatingModel", "SampledModel", "SteppedModel", "StoredEnergyModel", "TextModel",
+    "Variable", "VariableTable", "WrapperModel",
     "bookkeeping_ports", "class_declarations", "declared_energy", "described_variables", "has_parameters",
     "innermost", "is_isolated", "is_model", "method_of", "origin_of", "period_of", "state_count", "step_of",
     "text_ports", "intervals_of", "wrapped_model",
@@ -385,6 +385,20 @@ class ParameterModel(Model, Protocol):
 def has_parameters(model: object) -> TypeGuard[ParameterModel]:
     """Return whether a model has named parameters."""
     return hasattr(model, "values") and isinstance(getattr(model, "parameters", None), dict)
+
+
+class RemadeModel(Model, Protocol):
+    """A model that is made anew when a parameter changes, as a block is: its parameters are what made it.
+
+    Where it is missing the model has no such parameters; a linear model has those of the block it stands for.
+    """
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What it was made with, by name."""
+
+    def remake(self, arguments: Mapping[str, Any]) -> Model:
+        """Return a model made with these arguments; raises ScenarioError as making it does."""
 
 
 class ClosableObject(Protocol):

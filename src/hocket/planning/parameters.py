@@ -25,6 +25,7 @@ from hocket.model.protocols import (
     Extrapolator,
     IntegratedModel,
     Model,
+    RemadeModel,
     has_parameters,
     method_of,
     provides,
@@ -136,6 +137,7 @@ def with_cold_starts(composite: Composite) -> Composite:
     return change_levels(composite, lambda level: level.with_changes(start="cold"))
 
 
+_ELEMENT = re.compile(r"(?P<name>\w+)\[(?P<place>\d+)\]")
 _ENTRY = re.compile(r"(?P<matrix>[ABCD])\[(?P<row>\d+), *(?P<column>\d+)\]")
 
 
@@ -244,9 +246,11 @@ def _with_model_parameters(model: Model, values: Mapping[str, Any], path: str) -
             _ = made.inputs
         return made  # type: ignore[no-any-return]
     if isinstance(model, StateSpace):
-        for name, value in values.items():
-            model = _with_matrix_entry(model, path, name, value)
-        return model
+        return _with_linear_parameters(model, values, path)
+    if provides(model, RemadeModel):
+        return model.remake(
+            _changed_arguments(model.arguments, values, f"`{path}`, a {type(model).__name__},")
+        )
     known = _fields(model)
     wrong = [name for name in values if name not in known]
     if wrong:
@@ -255,6 +259,47 @@ def _with_model_parameters(model: Model, values: Mapping[str, Any], path: str) -
         raise ScenarioError(what, "", expected, suggest_nearest(wrong[0], known))
     changed: Model = replace(cast("Any", model), **values)
     return changed
+
+
+def _with_linear_parameters(model: StateSpace, values: Mapping[str, Any], path: str) -> Model:
+    """Return a linear model with other parameters of what made it, or other entries of its matrices."""
+    entries = {name: value for name, value in values.items() if _ENTRY.fullmatch(name)}
+    others = {name: value for name, value in values.items() if name not in entries}
+    if model.recipe is None:
+        entries = dict(values)
+    elif others:
+        made = model.recipe.make(**_changed_arguments(model.recipe.arguments, others, f"`{path}`"))
+        if not entries:
+            return made
+        if not isinstance(made, StateSpace):
+            what = f"`{path}` has no matrices with these parameters: {', '.join(others)}"
+            raise ScenarioError(what, "", "parameters, or entries of matrices")
+        model = made
+    for name, value in entries.items():
+        model = _with_matrix_entry(model, path, name, value)
+    return model
+
+
+def _changed_arguments(known: Mapping[str, Any], values: Mapping[str, Any], title: str) -> dict[str, Any]:
+    """Return arguments of which some are others; one of a list is named `denominator[2]`, from one."""
+    found = dict(known)
+    for name, value in values.items():
+        element = _ELEMENT.fullmatch(name)
+        if name in known:
+            found[name] = value
+        elif element and isinstance(found.get(element["name"]), (list, tuple)):
+            given, place = list(found[element["name"]]), int(element["place"])
+            if not 1 <= place <= len(given):
+                what = f"{title}: `{element['name']}` has no element [{place}]"
+                raise ScenarioError(what, "", f"[1] to [{len(given)}], counted from one")
+            given[place - 1] = value
+            found[element["name"]] = given
+        else:
+            what = f"{title} has no parameter `{name}`"
+            raise ScenarioError(
+                what, "", ", ".join(f"`{each}`" for each in known), suggest_nearest(name, known)
+            )
+    return found
 
 
 def _with_matrix_entry(model: StateSpace, path: str, name: str, value: Any) -> StateSpace:

@@ -6,6 +6,7 @@ Out: a Model, and the simulator that is the specification of its native twin
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from hocket.model.crossings import Direction
 from hocket.model.extrapolators import shift_origin
 from hocket.model.ports import Port
-from hocket.model.protocols import Array, Capabilities, Simulator
+from hocket.model.protocols import Array, Capabilities, Model, Simulator
 from hocket.simulators.formulas import Number, Program, Tape, Term
 from hocket.simulators.methods import TABLEAUX, micro_steps
 
@@ -32,7 +33,21 @@ class Watch(NamedTuple):
     """In the unit of the input."""
 
 
-class Block:
+class Remade:
+    """A model whose attributes are named as what it is made with: changed by path, it is made anew."""
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What it was made with, by name."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def remake(self, arguments: Mapping[str, Any]) -> Model:
+        """Return one made with other arguments."""
+        made: Model = type(self)(**arguments)  # type: ignore[assignment]
+        return made
+
+
+class Block(Remade):
     """A model that is formulas; a block is a frozen dataclass whose fields are its parameters.
 
     It overrides what it needs of `advance` or `rates`, `show`, `next` and `react`. Formulas are written with

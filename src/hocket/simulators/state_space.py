@@ -7,10 +7,10 @@ Out: a simulator; the native engine has its twin, with the same bits
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from hocket.model.arguments import expect, is_one_of, set_fields
 from hocket.model.clock import Duration, seconds
 from hocket.model.extrapolators import shift_origin, value_at
 from hocket.model.ports import Port, PortLike, parse_ports, parse_value_ports
-from hocket.model.protocols import Array, Capabilities
+from hocket.model.protocols import Array, Capabilities, Model
 from hocket.simulators.methods import (
     ORDERS,
     EntryError,
@@ -36,6 +36,13 @@ if TYPE_CHECKING:
     from hocket.simulators.energies import QuadraticEnergy
 
 Matrix = tuple[tuple[float, ...], ...]
+
+
+class Recipe(NamedTuple):
+    """What a linear model was made by, so that a parameter of that can be changed."""
+
+    make: Callable[..., Model]
+    arguments: Mapping[str, Any]
 
 
 @dataclass(frozen=True, init=False)
@@ -56,6 +63,8 @@ class StateSpace:
     method: MethodName = "exact"
     step: Fraction | None = None
     energy: Matrix | None = None
+    recipe: Recipe | None = field(init=False, default=None, compare=False, repr=False)
+    """None: it is made of its matrices, as it also is once one of them was changed."""
 
     def __init__(
         self,
@@ -128,6 +137,11 @@ class StateSpace:
         from hocket.simulators.energies import QuadraticEnergy
 
         return QuadraticEnergy(np.array(self.energy, dtype=float).reshape(len(self.A), len(self.A)))
+
+    def with_recipe(self, make: Callable[..., Model], **arguments: Any) -> StateSpace:
+        """Return it, and remember what makes it again."""
+        set_fields(self, recipe=Recipe(make, arguments))
+        return self
 
     def open(self) -> StateSpaceSimulator:
         return StateSpaceSimulator(self)
@@ -242,16 +256,20 @@ class StateSpaceSimulator:
 
 def Gain(gain: float, unit: str = "", out: str = "") -> StateSpace:
     """Return a model with one input `u` and one output `y` = gain * u."""
-    return StateSpace(
-        D=[[gain]], inputs=[Port("u", unit)], outputs=[Port("y", unit if is_one_of(out, ("",)) else out)]
-    )
+    ports = {"inputs": [Port("u", unit)], "outputs": [Port("y", unit if is_one_of(out, ("",)) else out)]}
+    return StateSpace(D=[[gain]], **ports).with_recipe(Gain, gain=gain, unit=unit, out=out)  # type: ignore[arg-type]
 
 
 def Sum(*inputs: PortLike, gains: Sequence[float] | None = None, unit: str = "") -> StateSpace:
     """Return a model whose output `y` is the sum of its inputs, each times its gain."""
     expect(gains is None or isinstance(gains, Iterable), "gains", gains, "a list of numbers, or None")
     weights = [1.0] * len(inputs) if gains is None else list(gains)
-    return StateSpace(D=[weights], inputs=inputs, outputs=[Port("y", unit)])
+    made = StateSpace(D=[weights], inputs=inputs, outputs=[Port("y", unit)])
+    return made.with_recipe(_sum_of, inputs=inputs, gains=weights, unit=unit)
+
+
+def _sum_of(inputs: Iterable[PortLike], **options: Any) -> StateSpace:
+    return Sum(*inputs, **options)
 
 
 SENT = "_sent"

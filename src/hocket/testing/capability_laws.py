@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hocket.model import protocols
+from hocket.model.ports import Port
 from hocket.model.protocols import Array, Model, Simulator, provides
 from hocket.testing.laws import (
     STEPPING_LAWS,
@@ -433,8 +434,16 @@ _ATTRIBUTES: dict[type, tuple[str, Callable[[Any, dict[str, Any]], bool]]] = {
         "the same parameters, as a dict and as sorted pairs",
         lambda _, its: [name for name, _ in its["values"]] == sorted(its["parameters"]),
     ),
+    protocols.RemadeModel: (
+        "what makes a model with the same ports again",
+        lambda model, its: _all_ports(its["remake"](its["arguments"])) == _all_ports(model),
+    ),
 }
 """What an attribute must be, where it is there: in words, and as a question to the model and the values."""
+
+
+def _all_ports(model: protocols.Model) -> tuple[Port, ...]:
+    return (*model.inputs, *model.outputs)
 
 
 def _check_attributes(bench: LawBench) -> Iterator[str]:

@@ -10,11 +10,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from hocket.errors import ScenarioError
 from hocket.model.arguments import expect, expect_flags, set_fields
 from hocket.model.clock import Duration
 from hocket.model.ports import Port
+from hocket.model.protocols import Model
 from hocket.simulators.block import Block, Watch
 from hocket.simulators.blocks.parameter_checks import as_duration, as_limits, as_number, as_positive, as_units
 from hocket.simulators.formulas import Number, Term, clip, less, select
@@ -183,7 +185,11 @@ class LimitedPID(Block):
             x0=self.initial_state,
             inputs=self.inputs,
             outputs=[Port("control", self.out)],
-        )
+        ).with_recipe(PID, **self.arguments)
+
+    def remake(self, arguments: Mapping[str, Any]) -> Model:
+        """Return one made with other arguments: a linear model where nothing limits it."""
+        return PID(**arguments)
 
     def _parts(self, x: Sequence[Term], u: Sequence[Term]) -> tuple[Term, Number, Term]:
         """Return the output before limits, the derivative part, and what the derivative is of."""

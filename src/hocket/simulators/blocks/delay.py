@@ -16,12 +16,13 @@ from hocket.model.clock import Duration
 from hocket.model.extrapolators import value_at
 from hocket.model.ports import Port
 from hocket.model.protocols import Array, Capabilities, Simulator
+from hocket.simulators.block import Remade
 from hocket.simulators.blocks.parameter_checks import as_duration, as_number, as_units
 from hocket.simulators.sampling import is_not_after
 
 
 @dataclass(frozen=True, init=False)
-class Delay:
+class Delay(Remade):
     """An output `y` that is the input `u` a delay ago, and `initial` until then.
 
     It keeps the polynomials of its input, so that it adds no error of its own. A jump that is announced comes

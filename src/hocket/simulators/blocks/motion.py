@@ -53,15 +53,17 @@ def TransferFunction(
     a = np.array(below[1:]) / below[0]
     b = np.concatenate([np.zeros(n + 1 - len(above)), above]) / below[0]
     ports = {"inputs": [Port("u", unit)], "outputs": [Port("y", out or unit)]}
+    given = {"numerator": above, "denominator": below, "unit": unit, "out": out}
     if not n:
-        return StateSpace(D=[[float(b[0])]], **ports)  # type: ignore[arg-type]
+        direct = StateSpace(D=[[float(b[0])]], **ports)  # type: ignore[arg-type]
+        return direct.with_recipe(TransferFunction, **given)
     A = np.eye(n, k=1)  # controllable canonical form
     A[-1] = -a[::-1]
     C = (b[1:] - b[0] * a)[::-1]
     B = np.zeros((n, 1))
     B[-1, 0] = 1.0
     matrices = {"A": A.tolist(), "B": B.tolist(), "C": [C.tolist()], "D": [[float(b[0])]]}
-    return StateSpace(**matrices, **ports)  # type: ignore[arg-type]
+    return StateSpace(**matrices, **ports).with_recipe(TransferFunction, **given)  # type: ignore[arg-type]
 
 
 def Integrator(
@@ -83,7 +85,9 @@ def Integrator(
     as_units(unit=unit, out=out)
     ports = {"inputs": [Port("u", unit)], "outputs": [Port("y", out or unit)]}
     rate, first = as_number("gain", gain), as_number("x0", x0)
-    return StateSpace([[0.0]], [[rate]], [[1.0]], x0=[first], **ports)  # type: ignore[arg-type]
+    made = StateSpace([[0.0]], [[rate]], [[1.0]], x0=[first], **ports)  # type: ignore[arg-type]
+    given = {"low": low, "high": high, "reset": reset, "unit": unit, "out": out}
+    return made.with_recipe(Integrator, gain=rate, x0=first, **given)
 
 
 @dataclass(frozen=True, init=False)

@@ -6,6 +6,7 @@ Out: models without inputs; what jumps announces its jumps
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from hocket.model.arguments import choice_faults, expect, is_whole, set_fields
 from hocket.model.clock import Duration
 from hocket.model.ports import Port
 from hocket.model.protocols import Simulator
-from hocket.simulators.block import Block
+from hocket.simulators.block import Block, Remade
 from hocket.simulators.blocks.parameter_checks import as_duration, as_number, as_positive, as_time, as_units
 from hocket.simulators.formulas import Number, Program, Tape, Term, greatest, select
 from hocket.simulators.sources import Function, Table, _FunctionSource, _TableSource
@@ -25,7 +26,7 @@ Distribution: TypeAlias = Literal["normal", "uniform"]
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class Step(Table):
+class Step(Remade, Table):
     """A signal `y` that jumps from one value to another, at a time that it announces."""
 
     at: float
@@ -116,7 +117,7 @@ class _SignalSource(_FunctionSource):
         return live.native
 
 
-class _Formula(Function):
+class _Formula(Remade, Function):
     """What ramps and sines share: functions of time that compiled code evaluates."""
 
     def open(self) -> Simulator:
@@ -184,6 +185,13 @@ class _Train(Block):
     states = 1
     announces = reacts = True
     unit: str
+    interval: float
+    """What it is made with as `period`, which of a model is that of its samples."""
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        names = inspect.signature(type(self)).parameters
+        return {name: getattr(self, "interval" if name == "period" else name) for name in names}
 
     @property
     def outputs(self) -> tuple[Port, ...]:  # type: ignore[override]
@@ -199,7 +207,6 @@ class _Train(Block):
 class Pulse(_Train):
     """A signal `y` that is `high` for `width` at the start of each period, and `low` otherwise."""
 
-    interval: float
     width: float
     at: float
     low: float
@@ -243,7 +250,6 @@ class Noise(_Train):
     `std` is its standard deviation, whatever the distribution.
     """
 
-    interval: float
     std: float
     mean: float
     seed: int
