@@ -261,7 +261,7 @@ def test_a_coupled_thermostat_is_not_judged():
     found = check(hk.Composite(hk.Scenario({"house": house, "wall": wall}, wires), "0.1 s"), 5)
     assert found.outcome is Outcome.NOT_JUDGED
     assert found.outcome.exit_code == 3
-    assert found.verdict()[0].startswith("not judged: stable in each mode, switching not judged: 2 found")
+    assert found.verdict()[0].startswith("not judged: stable in each of the 2 modes found")
     assert found.switched.common
     assert found.prediction is None
 
@@ -302,7 +302,7 @@ def test_switching_that_grows_is_never_called_stable():
     assert all(mode.stable for mode in found.switched.modes)
     assert len(found.switched.modes) == 2
     assert not found.switched.common
-    assert found.verdict()[0].startswith("not judged: stable in each mode, switching not judged")
+    assert found.verdict()[0].startswith("not judged: stable in each of the ")
     x = hk.run(composite, "0.5 s")["s.x"].values
     assert np.abs(x).max() > 100.0  # and so it grows
 

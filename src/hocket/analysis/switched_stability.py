@@ -84,7 +84,9 @@ class SwitchedStability(Measure):
 
     def verdict(self) -> list[str]:
         """Return what each mode is, and what is proven of switching."""
-        count = "in its only mode" if len(self.modes) == 1 else f"in each of {len(self.modes)} modes"
+        count = (
+            "in its only mode" if len(self.modes) == 1 else f"in each of the {len(self.modes)} modes found"
+        )
         worst = max(self.modes, key=lambda mode: mode.rho)
         radius = f"largest spectral radius {worst.rho:.6g}"
         if self.proven:
@@ -94,9 +96,8 @@ class SwitchedStability(Measure):
         if failing:
             what = f"not stable in {len(failing)} of {len(self.modes)} modes ({failing[0].name})"
             return [f"not judged: {what}, {radius}; switching not judged"]
-        each = "stable in its only mode" if len(self.modes) == 1 else "stable in each mode"
-        lines = [f"not judged: {each}, switching not judged: {len(self.modes)} found, {radius}"]
-        return lines + [f"not judged: switching of the coupling: {said}" for said in self._statements()]
+        lines = [f"not judged: stable {count}, {radius}; switching not judged"]
+        return lines + [f"not judged: switching of the coupling; {said}" for said in self._statements()]
 
     @property
     def doubt(self) -> str:
@@ -108,14 +109,14 @@ class SwitchedStability(Measure):
         return f"{each}, switching not judged"
 
     def _statements(self) -> list[str]:
-        """Return what is proven of the exact system."""
+        """Return what is proven, which is of the exact system only."""
         if not self.whole:
             return ["there may be modes that were not found"]
+        proven = "proven of the exact system only: bounded"
         if self.common:
-            return ["the exact system is bounded under any switching (common quadratic Lyapunov function)"]
+            return [f"{proven} under any switching (common quadratic Lyapunov function)"]
         if self.dwell is not None:
-            apart = f"its events are more than {self.dwell:.3g} s apart"
-            return [f"the exact system is bounded if {apart} (dwell time)"]
+            return [f"{proven} if its events are more than {self.dwell:.3g} s apart (dwell time)"]
         return []
 
     def rows(self) -> Rows:

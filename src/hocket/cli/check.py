@@ -37,8 +37,6 @@ MAP_COLUMNS, MAP_ROWS = 41, 31
 """Points of a map, unless they are given."""
 PILOT_SECONDS = 2.0
 """As `hocket.check` has it, without importing what it needs."""
-MAX_ERROR = 0.5
-"""The same of the limit of a predicted error, a part of the peak."""
 WIDE = 100.0
 """From this ratio of its ends on, a range is searched on a logarithmic scale."""
 
@@ -218,6 +216,7 @@ def check(
     if runs.is_run(files):
         others = {"--stop": stop, **changes.typed_options(), "--vary": vary, "--robust": robust}
         others |= {"--no-pilot": not pilot, "--max-error": max_error}
+        others |= {"--pilot-seconds": pilot_seconds != PILOT_SECONDS}
         runs.check_run(files[0], quick, again, plot, as_json, everything, others, budget)
         return
     runs.refuse_run_options(files, {"--quick": quick, "--again": again, "--budget": budget})
@@ -232,9 +231,7 @@ def check(
         from hocket.analysis.coupling_check import check as checked
 
         with locate_faults(files, ["stop"] if stop else []):
-            limit = MAX_ERROR if max_error is None else parse_share(max_error, "--max-error")
-            found = checked(
-                experiment, robust=robust, pilot=pilot, pilot_seconds=pilot_seconds, max_error=limit
-            )
+            limit = {} if max_error is None else {"max_error": parse_share(max_error, "--max-error")}
+            found = checked(experiment, robust=robust, pilot=pilot, pilot_seconds=pilot_seconds, **limit)
         measures, outcome, facts = found.measures, found.outcome, {"judgement": str(found.judgement)}
     runs.present_measures(measures, plot, as_json, everything, outcome, facts)

@@ -3,7 +3,7 @@
 In:  a Scenario and the algorithm of one iteration
 Out: a Plan: save; repeat: restore, and what the algorithm does; record
 
-The first sweep extrapolates. From the second on the values at the end of the step are known from the sweep
+The first iteration extrapolates. From the second on the values at the end of the step are known from the one
 before, so the same polynomials interpolate: waveform iteration, also called implicit or strong coupling.
 """
 
@@ -88,7 +88,7 @@ class Iterate(WrappingOrchestrator):
 
     @property
     def accelerator(self) -> Accelerator | None:
-        """How the sweeps are led; a fixed number of them is plain, or relaxed."""
+        """How the iteration is led; a fixed number of iterations is plain, or relaxed."""
         made: Any = self.accelerate
         return made if self.tolerance is not None or (made and made.leads_fixed_sweeps) else None
 

@@ -14,7 +14,7 @@ from hocket.model.arguments import expect, is_whole
 
 Values = list[float]
 Sweep = Callable[[Values], Values]
-"""Gives numbers to a sweep, and returns what it finds."""
+"""Gives numbers to one iteration (a sweep), and returns what it finds."""
 
 
 class LiveAccelerator(Protocol):
@@ -24,18 +24,18 @@ class LiveAccelerator(Protocol):
         """Begin a step."""
 
     def next_guess(self, given: Values, found: Values, sweep: Sweep) -> Values:
-        """Return the next guess; may try sweeps of its own."""
+        """Return the next guess; may try iterations of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """How the next guess of an iteration follows from the sweeps so far: frozen data that describes itself.
+    """How the next guess follows from the iterations so far: frozen data that describes itself.
 
     One of another package has a method `start` and is run by the interpreter; the engines know hocket's own.
     """
 
     leads_fixed_sweeps: ClassVar[bool] = False
-    """Whether it also serves where the number of sweeps is fixed."""
+    """Whether it also serves where the number of iterations is fixed."""
     alternative: ClassVar[str] = "quasi-newton"
     """The accelerator to try where this one does not settle; empty: none is better."""
 
@@ -45,11 +45,11 @@ class Accelerator:
         return type(self).__name__
 
     def describe(self) -> str:
-        """Return how sweeps are led, as a plan says it."""
+        """Return how the iteration is led, as a plan says it."""
         return f"led by {self.title}"
 
     def predict(self, eigenvalues: Any) -> tuple[float | None, int | None]:  # noqa: ARG002
-        """Return the contraction factor of a linear iteration, and its sweeps where they do not follow."""
+        """Return the contraction factor of a linear iteration, and their number where it does not follow."""
         return None, None
 
     def start(self) -> LiveAccelerator:
@@ -148,5 +148,5 @@ class Newton(Accelerator):
         return "by Newton's method"
 
     def predict(self, eigenvalues: Any) -> tuple[float | None, int | None]:  # noqa: ARG002
-        """Return the sweeps of a linear iteration: the matrix is found in the second."""
+        """Return how many a linear iteration takes: the matrix is found in the second."""
         return None, 3

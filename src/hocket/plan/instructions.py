@@ -1,4 +1,4 @@
-"""The instructions that plans are made of: frozen data, about a dozen kinds, gone through and said in words.
+"""The instructions that plans are made of: frozen data, gone through and said in words.
 
 In:  names of simulators, fractions of a step
 Out: what the engines execute and the verifier reads; instructions with their places, lines of text
