@@ -403,7 +403,7 @@ class RunFolder:
             "host": platform.node(),
             "process": os.getpid(),
             "process_start": process_start(os.getpid()),
-            "versions": _software_versions(),
+            "versions": dict(_installed_versions()),
             **kept,
         }
         self._save()
@@ -566,15 +566,17 @@ def _plain_number(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else float(value)
 
 
-def _software_versions() -> dict[str, str]:
+@cache
+def _installed_versions() -> tuple[tuple[str, str], ...]:
+    """Return what this process runs with, read once: it takes as long as a small run."""
     try:
         hocket = version("hocket")
     except PackageNotFoundError:
         hocket = "not installed"
-    return {
-        "hocket": hocket,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "pyarrow": pa.__version__,
-        "platform": platform.platform(),
-    }
+    return (
+        ("hocket", hocket),
+        ("python", platform.python_version()),
+        ("numpy", np.__version__),
+        ("pyarrow", pa.__version__),
+        ("platform", platform.platform()),
+    )

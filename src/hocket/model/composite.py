@@ -15,6 +15,7 @@ from hocket.errors import ScenarioError, raise_faults
 from hocket.model import registry
 from hocket.model.arguments import choice_faults, expect, expect_flags, is_one_of, is_whole, set_fields
 from hocket.model.clock import Duration, format_duration, seconds
+from hocket.model.memo import Remembering
 from hocket.model.ports import Port
 from hocket.model.protocols import (
     Capabilities,
@@ -134,7 +135,7 @@ class DemandingOrchestrator(Protocol):
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Composite:
+class Composite(Remembering):
     """A level: a scenario, its step, its orchestrator and its extrapolation.
 
     `start="window"` gives the extrapolators a past at the start, where every simulator can roll back, so that

@@ -3,33 +3,42 @@
 In:  an object that does not change, and a function of it
 Out: the same answer as long as the object lives
 
-The answers are kept beside the objects, by identity: comparing two scenarios of a hundred thousand models
-costs more than most of what follows from them.
+The answers are kept in the objects themselves: most of them refer to the object they are about (a plan to its
+composite), and a table beside the objects would keep both for ever. Comparing two scenarios of a hundred
+thousand models costs more than most of what follows from them: equal objects have answers of their own.
 """
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-K = TypeVar("K")
 V = TypeVar("V")
 
 
+class Remembering:
+    """A frozen object that keeps answers about itself; copies and pickles of it have its fields only."""
+
+    remembered: dict[Memo[Any, Any], Any]
+    """By the function that was asked; it is there once one was."""
+
+
+K = TypeVar("K", bound=Remembering)
+
+
 class Memo(Generic[K, V]):
-    """A function of one frozen object that remembers its answers while their objects live."""
+    """A function of one frozen object that remembers its answers as long as their objects live."""
 
     def __init__(self, function: Callable[[K], V]):
         self._function = function
-        self._answers: dict[int, tuple[weakref.ref[Any], V]] = {}
 
     def __call__(self, key: K) -> V:
         """Return the answer; errors are not remembered."""
-        known = self._answers.get(id(key))
-        if known is not None and known[0]() is key:
-            return known[1]
-        answer = self._function(key)
-        number = id(key)
-        self._answers[number] = weakref.ref(key, lambda _: self._answers.pop(number, None)), answer
-        return answer
+        answers = vars(key).get("remembered")
+        if answers is None:
+            answers = vars(key).setdefault("remembered", {})
+        if self in answers:
+            known: V = answers[self]
+            return known
+        answer: V = self._function(key)
+        return answers.setdefault(self, answer)  # type: ignore[no-any-return]

@@ -27,6 +27,7 @@ from hocket.model.arguments import (
 Reactivity: TypeAlias = Literal["reactive", "delayed"]
 PortType: TypeAlias = Literal["real", "integer", "boolean", "enumeration", "clock"]
 
+_TYPES, _REACTIVITIES = get_args(PortType), get_args(Reactivity)
 _PORT = re.compile(r"\s*([^\s\[\]=]+)\s*(?:\[([^\]]*)\])?\s*(?:=\s*(\S+))?\s*")
 
 
@@ -54,12 +55,12 @@ class Port:
         expect_texts(name=self.name, unit=self.unit)
         whole_or_real = self.start is None or is_flag(self.start) or is_number(self.start)
         expect(whole_or_real, "start", self.start, "a finite number, or None", where=f"port `{self.name}`")
-        expect(is_one_of(self.type, get_args(PortType)), "type", self.type, ", ".join(get_args(PortType)))
+        expect(is_one_of(self.type, _TYPES), "type", self.type, ", ".join(_TYPES))
         expect_flags(held=self.held, event=self.event)
         if self.type == "clock":
             set_fields(self, event=True)
-        known = self.reactivity is None or is_one_of(self.reactivity, get_args(Reactivity))
-        expect(known, "reactivity", self.reactivity, f"{', '.join(get_args(Reactivity))}, or None")
+        known = self.reactivity is None or is_one_of(self.reactivity, _REACTIVITIES)
+        expect(known, "reactivity", self.reactivity, f"{', '.join(_REACTIVITIES)}, or None")
         set_fields(self, feedthrough=as_texts(self.feedthrough, "feedthrough", "names of inputs"))
 
     @property

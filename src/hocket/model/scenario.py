@@ -23,6 +23,7 @@ from hocket.model.arguments import (
 from hocket.model.bonds import Bond, named_bonds
 from hocket.model.constraints import Constraint, named_constraints
 from hocket.model.hosts import Hosts
+from hocket.model.memo import Remembering
 from hocket.model.ports import Port, PortLike, parse_ports
 from hocket.model.protocols import Extrapolator, Model, is_model
 from hocket.model.terminals import connect_terminals, has_terminals
@@ -112,7 +113,7 @@ def _named_crossings(crossings: Any, models: Mapping[str, Model]) -> dict[str, C
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Scenario:
+class Scenario(Remembering):
     """Models, what connects them, and what is seen from outside.
 
     `connections` may be given as `{"right.force": "left.force"}` (input: output), as Connections or as

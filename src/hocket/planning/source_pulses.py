@@ -70,19 +70,22 @@ def _source_pulses(model: Any, name: str, start: float, stop: float, step: float
             inside = np.array([t for t in source.times if start <= t <= start + steps * step])
             jumps = [source.times[row] for row in source.jumps]
         grid: Array = start + step * np.arange(steps + 1, dtype=float)
-        ends, between = (_outputs(source, times) for times in (grid, inside))
+        whole = np.clip(((inside - start) / step).astype(int), 0, max(steps - 1, 0))
+        # between its rows a table has no values beyond theirs: it is asked around them only
+        asked = np.unique(np.concatenate([[0, steps], whole, np.minimum(whole + 1, steps)]))
+        ends, between = (_outputs(source, times) for times in (grid[asked], inside))
     except (HocketError, ArithmeticError, TypeError, ValueError, LookupError):
         return  # the run itself says what is wrong with it
     if not len(between) or not np.isfinite(ends).all() or not np.isfinite(between).all():
         return
-    whole = np.clip(((inside - start) / step).astype(int), 0, max(steps - 1, 0))
     met = {int((t - start) / step) for t in jumps}
     free = np.array([index not in met for index in whole])
     for column, port in enumerate(model.outputs):
         held = not isinstance(model, Function) and model.interpolation == "hold"
         if port.discrete or held or steps < 1:
             continue
-        own, both = between[:, column], (ends[whole, column], ends[whole + 1, column])
+        both = [ends[np.searchsorted(asked, index), column] for index in (whole, whole + 1)]
+        own = between[:, column]
         height = np.maximum(own - np.maximum(*both), np.minimum(*both) - own)
         span = max(float(np.ptp(own)), float(np.ptp(ends[:, column])))
         seen = np.flatnonzero(free & (height > PULSE * span)) if span > 0.0 else np.zeros(0, dtype=int)

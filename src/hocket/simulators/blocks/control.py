@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from hocket.errors import ScenarioError
@@ -53,6 +54,13 @@ def PID(
     """
     made = LimitedPID(K, Ti, Td, N, b, c, low, high, Tt, i0, y0, period, unit, out)
     return made if made.is_limited or made.period is not None else made.linear()
+
+
+@lru_cache(maxsize=64)
+def _pid_ports(unit: str, out: str) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+    """Return the inputs and outputs of a controller: planning asks for them some forty times."""
+    control = Port("control", out, feedthrough=("reference", "measured"))
+    return (Port("reference", unit), Port("measured", unit)), (control,)
 
 
 @dataclass(frozen=True, init=False)
@@ -128,11 +136,11 @@ class LimitedPID(Block):
 
     @property
     def inputs(self) -> tuple[Port, ...]:  # type: ignore[override]
-        return Port("reference", self.unit), Port("measured", self.unit)
+        return _pid_ports(self.unit, self.out)[0]
 
     @property
     def outputs(self) -> tuple[Port, ...]:  # type: ignore[override]
-        return (Port("control", self.out, feedthrough=("reference", "measured")),)
+        return _pid_ports(self.unit, self.out)[1]
 
     @property
     def tracking(self) -> float:
