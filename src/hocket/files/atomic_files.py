@@ -7,6 +7,7 @@ Out: the file, or an error that says why not
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,14 +29,24 @@ def replace_file(
     """
     target = as_path(path)
     try:
-        if target.exists() and not target.is_file():
+        kind = _kind_of(target)
+        if kind is not None and not stat.S_ISREG(kind) and target.exists() and not target.is_file():
             with target.open("wb") as file:
                 yield file
             return
-        with _replace_when_written(target.resolve(), sync) as file:
+        whole = target.resolve() if kind is not None and stat.S_ISLNK(kind) else target
+        with _replace_when_written(whole, sync) as file:
             yield file
     except OSError as error:
         raise failure(write_error(target, error).faults) from error
+
+
+def _kind_of(path: Path) -> int | None:
+    """Return what stands at a path, links not followed; None: nothing."""
+    try:
+        return os.lstat(path).st_mode
+    except OSError:
+        return None
 
 
 @contextmanager
@@ -54,9 +65,10 @@ def _replace_when_written(whole: Path, sync: bool) -> Iterator[IO[bytes]]:
                 os.fsync(folder)
             finally:
                 os.close(folder)
-    finally:
+    except BaseException:
         with suppress(OSError):
             half.unlink()
+        raise
 
 
 def write_text(

@@ -39,13 +39,15 @@ def checksum(content: bytes | str) -> str:
     return f"crc32:{zlib.crc32(content.encode() if isinstance(content, str) else content):08x}"
 
 
-def seal(facts: Mapping[str, Any], default: Callable[[Any], Any] | None = None) -> str:
+def seal(
+    facts: Mapping[str, Any], default: Callable[[Any], Any] | None = None, indent: int | None = 1
+) -> str:
     """Return facts as the text of a JSON file that ends with its own checksum.
 
-    The checksum is that of the values: spaces and line breaks may change.
+    The checksum is that of the values: spaces and line breaks may change. None as `indent` is fast.
     """
     plain = json.loads(json.dumps(facts, default=default))
-    return json.dumps({**plain, CHECKSUM: _seal_of(plain)}, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps({**plain, CHECKSUM: _seal_of(plain)}, indent=indent, ensure_ascii=False) + "\n"
 
 
 def _seal_of(plain: Mapping[str, Any]) -> str:

@@ -499,11 +499,12 @@ class RunFolder:
     def crash_facts(self) -> tuple[str, str]:
         """Return the run.json of a crash: the text before and after the words of its error."""
         facts = self._facts | {"status": "crashed", "error": _WORDS}
-        before, after = seal(facts, _plain_number).split(_WORDS)
+        before, after = seal(facts, _plain_number, None).split(_WORDS)
         return before, after
 
     def _save(self, sync: bool = False) -> None:
-        write_text(self.path / FACTS, seal(self._facts, _plain_number), sync=sync)
+        over = self._facts["status"] != "running"  # until then it is written often, and seldom read
+        write_text(self.path / FACTS, seal(self._facts, _plain_number, 1 if over else None), sync=sync)
 
 
 class TemporaryFolder:
