@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 from pathlib import Path
@@ -17,6 +18,20 @@ from hocket.cli.json_documents import KEYS, VERSION, document_schema, document_s
 from systems import EXAMPLES, ROOT
 
 SCHEMA = jsonschema.Draft7Validator(document_schema())
+TANK = """step = "50 ms"
+
+[run]
+stop = "3 s"
+
+[models]
+valve = { type = "step", at = "0 s" }
+tank = { type = "transfer-function", numerator = [1.0], denominator = [1.5, 1.0] }
+
+[connections]
+"tank.u" = "valve.y"
+"""
+MEASURED = "t [s],tank.y\n" + "".join(f"{t / 10},{2 * (1 - math.exp(-t / 15)):.4f}\n" for t in range(1, 31))
+"""A tank of gain 2 and lag 1.5 s."""
 WORDS = {
     "run": ("masses.toml", "--stop", "1"),
     "check": ("masses.toml", "--stop", "1"),
@@ -29,6 +44,7 @@ WORDS = {
         "4",
         "--no-estimate",
     ),
+    "fit": ("tank.toml", "--data", "measured.csv", "--parameter", "tank.numerator[1]=0.5:5"),
     "nest": ("tuned_masses.toml",),
     "compile": ("massless_link.toml", "--out", "compiled.toml"),
     "tune": ("two_masses.toml", "--budget", "6", "--workers", "1"),
@@ -46,6 +62,8 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("json")
     shutil.copytree(EXAMPLES, folder, dirs_exist_ok=True)
     build("second", 2, folder=folder)
+    (folder / "tank.toml").write_text(TANK)
+    (folder / "measured.csv").write_text(MEASURED)
     for name in ("a", "b"):
         hk.run(folder / "masses.toml", 1, folder=folder / "runs" / name)
     return folder

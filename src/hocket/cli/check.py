@@ -229,9 +229,12 @@ def check(
         measures, outcome = [map_stability(experiment, over, quiet=str(as_json) == "-")], Outcome.GOOD
     else:
         from hocket.analysis.coupling_check import check as checked
+        from hocket.analysis.trajectory import MAX_ERROR
 
         with locate_faults(files, ["stop"] if stop else []):
-            limit = {} if max_error is None else {"max_error": parse_share(max_error, "--max-error")}
-            found = checked(experiment, robust=robust, pilot=pilot, pilot_seconds=pilot_seconds, **limit)
+            limit = MAX_ERROR if max_error is None else parse_share(max_error, "--max-error")
+            found = checked(
+                experiment, robust=robust, pilot=pilot, pilot_seconds=pilot_seconds, max_error=limit
+            )
         measures, outcome, facts = found.measures, found.outcome, {"judgement": str(found.judgement)}
     runs.present_measures(measures, plot, as_json, everything, outcome, facts)

@@ -83,6 +83,8 @@ KEYS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "compare": {**_VERDICT, "differences": _ROWS, "reference": _TEXT, "other": _TEXT, "tolerance": _TEXT,
                 "missing": _TEXTS, "extra": _TEXTS},
     "study": {**_VERDICT, "uncertainty": _ROWS, "runs": {"type": "integer"}},
+    "fit": {**_VERDICT, "fitted_parameters": _ROWS, "residuals": _ROWS, "runs": {"type": "integer"},
+            "converged": _FLAG},
     "nest": {"verdict": _TEXTS, "nested": _FLAG, "strengths": _ROWS, "compared": _ROWS},
     "compile": {"passes": _ROWS, "inserted": _ROWS, "idle": _TEXTS},
     "tune": {"objectives": _TEXTS, "limits": _MAP, "judged": {"type": "integer"}, "now": _MAP, "front": _ROWS,

@@ -11,11 +11,11 @@ and `hocket.testing` tries those that a model has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeGuard, TypeVar
 
 from hocket.model.ports import Port
 from hocket.model.simulator_protocols import (
@@ -60,10 +60,11 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     # models
     "BookkeepingModel", "CheckableModel", "ClassModel", "ClosableObject", "DeclaringClass", "DescribedModel",
     "FileModel", "IntegratedModel", "IsolatedModel", "Model", "ParameterModel", "ProbedModel",
-    "RemadeModel", "RepeatingModel", "SampledModel", "SteppedModel", "StoredEnergyModel", "TextModel",
-    "Variable", "VariableTable", "WrapperModel",
+    "Recipe", "RemadeModel", "RepeatingModel", "SampledModel", "SteppedModel", "StoredEnergyModel",
+    "TextModel", "Variable", "VariableTable", "WrapperModel",
     "bookkeeping_ports", "class_declarations", "declared_energy", "described_variables", "has_parameters",
-    "innermost", "is_isolated", "is_model", "method_of", "origin_of", "period_of", "state_count", "step_of",
+    "innermost", "is_isolated", "is_model", "method_of", "origin_of", "period_of", "recipe_of",
+    "state_count", "step_of",
     "text_ports", "intervals_of", "wrapped_model",
     # signals
     "Extrapolator", "Sample", "Value", "is_extrapolator",
@@ -399,6 +400,20 @@ class RemadeModel(Model, Protocol):
 
     def remake(self, arguments: Mapping[str, Any]) -> Model:
         """Return a model made with these arguments; raises ScenarioError as making it does."""
+
+
+class Recipe(NamedTuple):
+    """What a model was made by that says less of itself: a linear model that stands for a block."""
+
+    name: str
+    """What that is called in files."""
+    make: Callable[..., Model]
+    arguments: Mapping[str, Any]
+
+
+def recipe_of(model: object) -> Recipe | None:
+    """Return what a linear model was made by; None: it is made of its matrices, or is no linear model."""
+    return getattr(model, "recipe", None)
 
 
 class ClosableObject(Protocol):

@@ -29,6 +29,7 @@ from hocket.model.protocols import (
     has_parameters,
     method_of,
     provides,
+    recipe_of,
     step_of,
 )
 from hocket.simulators.fmu.variables import array_of
@@ -265,10 +266,11 @@ def _with_linear_parameters(model: StateSpace, values: Mapping[str, Any], path: 
     """Return a linear model with other parameters of what made it, or other entries of its matrices."""
     entries = {name: value for name, value in values.items() if _ENTRY.fullmatch(name)}
     others = {name: value for name, value in values.items() if name not in entries}
-    if model.recipe is None:
+    recipe = recipe_of(model)
+    if recipe is None:
         entries = dict(values)
     elif others:
-        made = model.recipe.make(**_changed_arguments(model.recipe.arguments, others, f"`{path}`"))
+        made = recipe.make(**_changed_arguments(recipe.arguments, others, f"`{path}`"))
         if not entries:
             return made
         if not isinstance(made, StateSpace):

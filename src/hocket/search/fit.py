@@ -10,20 +10,26 @@ import csv
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.errors import Fault, FileError, ScenarioError, SimulatorError, raise_faults, suggest_nearest
 from hocket.execution.run import experiment_to_run, run_experiment
 from hocket.files.experiments import vary_experiment
+from hocket.files.plotting import BLUE, GREY, decimate, new_figure, set_axes_title
 from hocket.model.arguments import expect, expect_call, is_number, is_positive, is_whole
 from hocket.model.clock import Duration
 from hocket.model.experiment import Experiment
+from hocket.model.html import VerdictView
 from hocket.model.protocols import Array
 from hocket.simulators.methods import to_floats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_STARTS = 10_000
 """Starts of one search: each takes tens of runs."""
@@ -55,7 +61,7 @@ class FittedParameter:
 
 
 @dataclass(frozen=True)
-class Fit:
+class Fit(VerdictView, Measure):
     """What was found; `values` by name are parameters for `hocket.run` or `hocket.sweep`."""
 
     parameters: tuple[FittedParameter, ...]
@@ -71,6 +77,23 @@ class Fit:
     """With the values that were found."""
     costs: tuple[float, ...]
     """Half the sum of the squared residuals that each start led to."""
+    measured: Mapping[str, tuple[Array, Array]] = field(repr=False)
+    """Times and values of each measured port."""
+
+    picture = ""
+
+    @property
+    def title(self) -> str:
+        return "fitted parameters"
+
+    @property
+    def outcome(self) -> Outcome:
+        """Not judged where a value cannot be told; not reliable where the search did not end."""
+        if not self.converged:
+            return Outcome.UNRELIABLE
+        if not all(math.isfinite(each.deviation) for each in self.parameters):
+            return Outcome.NOT_JUDGED
+        return Outcome.CAUTION if self.doubts() else Outcome.GOOD
 
     @property
     def values(self) -> dict[str, float]:
@@ -98,15 +121,21 @@ class Fit:
         correlation = self.correlations[i, j]
         return f"`{names[i]}` and `{names[j]}` can hardly be told apart: correlation {correlation:.4f}"
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> Rows:
         """Return a row for each parameter."""
-        percent = f"{100.0 * self.confidence:g} %"
         return [
-            {"parameter": each.name, "value": each.value, f"{percent} from": each.low, "to": each.high}
+            {
+                "parameter": each.name,
+                "value": each.value,
+                "from": each.low,
+                "to": each.high,
+                "standard deviation": each.deviation,
+                "at bound": each.at_bound,
+            }
             for each in self.parameters
         ]
 
-    def __str__(self) -> str:
+    def verdict(self) -> list[str]:
         percent = 100.0 * self.confidence
         lines = [
             f"{each.name} = {each.value:.6g} ({percent:g} %: {each.low:.6g} to {each.high:.6g})"
@@ -114,7 +143,31 @@ class Fit:
         ]
         left = ", ".join(f"`{port}` {size:.3g}" for port, size in self.residuals.items())
         lines.append(f"residuals (root mean square): {left}; {self.runs} runs, {self.failed} failed")
-        return "\n".join([*lines, *(f"in doubt: {each}" for each in self.doubts())])
+        return [*lines, *(f"in doubt: {each}" for each in self.doubts())]
+
+    def facts(self) -> dict[str, Any]:
+        residuals = [{"port": port, "residual": size} for port, size in self.residuals.items()]
+        counts = {"runs": self.runs, "failed": self.failed, "converged": self.converged}
+        return super().facts() | {"confidence": self.confidence, "residuals": residuals, **counts}
+
+    def draw(self) -> Figure:
+        """Draw what was measured and what the fitted parameters give, port by port."""
+        run = run_experiment(self.experiment, {}, record=list(self.measured))
+        figure, stack = new_figure(9, 0.9 + 2.2 * len(self.measured), rows=len(self.measured))
+        for axes, (port, (times, values)) in zip(stack, self.measured.items(), strict=True):
+            series = run[port]
+            axes.plot(times, values, ".", color=GREY, markersize=4, label="measured")
+            axes.plot(*decimate(series), color=BLUE, label="fitted")
+            axes.set_ylabel(f"{port.rpartition('.')[2]} [{series.unit or '-'}]", parse_math=False)
+            set_axes_title(axes, f"{port}: residual {self.residuals[port]:.3g}")
+            axes.margins(x=0)
+            axes.grid(color="#e4e4e4", linewidth=0.8)
+            axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.03), frameon=False, fontsize="small")
+        stack[-1].set_xlabel("time [s]")
+        return figure
+
+    def __str__(self) -> str:
+        return "\n".join(self.verdict())
 
 
 @dataclass(frozen=True)
@@ -436,7 +489,9 @@ class _Search:
         jacobian = self.jacobian(z)
         freedom = len(left) - len(z)
         variance = 1.0 if self.known else 2.0 * float(best.cost) / freedom
-        covariance = variance * _inverse_of_square(jacobian)
+        inverse = _inverse_of_square(jacobian)
+        told = np.isfinite(inverse)
+        covariance = np.where(told, variance * np.where(told, inverse, 0.0), inverse)  # not 0 times infinity
         quantile = float((norm if self.known else t(freedom)).ppf(0.5 + 0.5 * confidence))
         deviations = np.sqrt(np.diag(covariance)) * self.scales
         values = z * self.scales
@@ -464,6 +519,7 @@ class _Search:
             self.failed,
             self.experiment(self.values(z)),
             costs,
+            self.columns,
         )
 
 

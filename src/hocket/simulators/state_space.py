@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from hocket.model.arguments import expect, is_one_of, set_fields
 from hocket.model.clock import Duration, seconds
 from hocket.model.extrapolators import shift_origin, value_at
 from hocket.model.ports import Port, PortLike, parse_ports, parse_value_ports
-from hocket.model.protocols import Array, Capabilities, Model
+from hocket.model.protocols import Array, Capabilities, Model, Recipe
 from hocket.simulators.methods import (
     ORDERS,
     EntryError,
@@ -36,13 +36,6 @@ if TYPE_CHECKING:
     from hocket.simulators.energies import QuadraticEnergy
 
 Matrix = tuple[tuple[float, ...], ...]
-
-
-class Recipe(NamedTuple):
-    """What a linear model was made by, so that a parameter of that can be changed."""
-
-    make: Callable[..., Model]
-    arguments: Mapping[str, Any]
 
 
 @dataclass(frozen=True, init=False)
@@ -138,9 +131,9 @@ class StateSpace:
 
         return QuadraticEnergy(np.array(self.energy, dtype=float).reshape(len(self.A), len(self.A)))
 
-    def with_recipe(self, make: Callable[..., Model], **arguments: Any) -> StateSpace:
+    def with_recipe(self, name: str, make: Callable[..., Model], **arguments: Any) -> StateSpace:
         """Return it, and remember what makes it again."""
-        set_fields(self, recipe=Recipe(make, arguments))
+        set_fields(self, recipe=Recipe(name, make, arguments))
         return self
 
     def open(self) -> StateSpaceSimulator:
@@ -257,7 +250,7 @@ class StateSpaceSimulator:
 def Gain(gain: float, unit: str = "", out: str = "") -> StateSpace:
     """Return a model with one input `u` and one output `y` = gain * u."""
     ports = {"inputs": [Port("u", unit)], "outputs": [Port("y", unit if is_one_of(out, ("",)) else out)]}
-    return StateSpace(D=[[gain]], **ports).with_recipe(Gain, gain=gain, unit=unit, out=out)  # type: ignore[arg-type]
+    return StateSpace(D=[[gain]], **ports).with_recipe("gain", Gain, gain=gain, unit=unit, out=out)  # type: ignore[arg-type]
 
 
 def Sum(*inputs: PortLike, gains: Sequence[float] | None = None, unit: str = "") -> StateSpace:
@@ -265,7 +258,7 @@ def Sum(*inputs: PortLike, gains: Sequence[float] | None = None, unit: str = "")
     expect(gains is None or isinstance(gains, Iterable), "gains", gains, "a list of numbers, or None")
     weights = [1.0] * len(inputs) if gains is None else list(gains)
     made = StateSpace(D=[weights], inputs=inputs, outputs=[Port("y", unit)])
-    return made.with_recipe(_sum_of, inputs=inputs, gains=weights, unit=unit)
+    return made.with_recipe("sum", _sum_of, inputs=made.inputs, gains=weights, unit=unit)
 
 
 def _sum_of(inputs: Iterable[PortLike], **options: Any) -> StateSpace:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from operator import attrgetter
-from types import NoneType, UnionType
+from types import NoneType, SimpleNamespace, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hocket.errors import suggest_nearest
@@ -46,7 +46,7 @@ from hocket.model import registry
 from hocket.model.clock import Duration
 from hocket.model.composite import Orchestrator
 from hocket.model.ports import Port
-from hocket.model.protocols import Extrapolator, Model
+from hocket.model.protocols import Extrapolator, Model, recipe_of
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,9 @@ class KindFamily(DefinedForm):
         """Return the word or table that describes an object."""
         if word := self.word_for(thing):
             return word
+        recipe = recipe_of(thing)
+        if recipe is not None:  # a linear model that a block has made is written as that block
+            return self._make_kind(recipe.name).write(SimpleNamespace(**recipe.arguments), place)
         kind = next((kind for kind in self.own if kind.cls is type(thing)), None)
         if self.registered is not None and (name := registry.name_of(self.registered, type(thing))):
             kind = self._make_kind(name)

@@ -193,7 +193,7 @@ class LimitedPID(Block):
             x0=self.initial_state,
             inputs=self.inputs,
             outputs=[Port("control", self.out)],
-        ).with_recipe(PID, **self.arguments)
+        ).with_recipe("pid", PID, **self.arguments)
 
     def remake(self, arguments: Mapping[str, Any]) -> Model:
         """Return one made with other arguments: a linear model where nothing limits it."""

@@ -56,14 +56,14 @@ def TransferFunction(
     given = {"numerator": above, "denominator": below, "unit": unit, "out": out}
     if not n:
         direct = StateSpace(D=[[float(b[0])]], **ports)  # type: ignore[arg-type]
-        return direct.with_recipe(TransferFunction, **given)
+        return direct.with_recipe("transfer-function", TransferFunction, **given)
     A = np.eye(n, k=1)  # controllable canonical form
     A[-1] = -a[::-1]
     C = (b[1:] - b[0] * a)[::-1]
     B = np.zeros((n, 1))
     B[-1, 0] = 1.0
     matrices = {"A": A.tolist(), "B": B.tolist(), "C": [C.tolist()], "D": [[float(b[0])]]}
-    return StateSpace(**matrices, **ports).with_recipe(TransferFunction, **given)  # type: ignore[arg-type]
+    return StateSpace(**matrices, **ports).with_recipe("transfer-function", TransferFunction, **given)  # type: ignore[arg-type]
 
 
 def Integrator(
@@ -87,7 +87,7 @@ def Integrator(
     rate, first = as_number("gain", gain), as_number("x0", x0)
     made = StateSpace([[0.0]], [[rate]], [[1.0]], x0=[first], **ports)  # type: ignore[arg-type]
     given = {"low": low, "high": high, "reset": reset, "unit": unit, "out": out}
-    return made.with_recipe(Integrator, gain=rate, x0=first, **given)
+    return made.with_recipe("integrator", Integrator, gain=rate, x0=first, **given)
 
 
 @dataclass(frozen=True, init=False)
