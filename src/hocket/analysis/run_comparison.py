@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -24,6 +23,7 @@ from hocket.files.run_folder import Run, open_run
 from hocket.model.arguments import as_path, as_texts, expect, is_number
 from hocket.model.clock import Duration, seconds
 from hocket.model.html import VerdictView
+from hocket.model.ports import matches
 from hocket.model.protocols import Array
 from hocket.model.units import Share, conversion
 from hocket.simulators.sources import Csv
@@ -295,7 +295,7 @@ def _read_file(path: Path) -> _Columns:
 def _select(side: _Columns, patterns: Iterable[str]) -> list[str]:
     found: dict[str, None] = {}
     for pattern in patterns:
-        alike = [pattern] if pattern in side.columns else [p for p in side.columns if fnmatchcase(p, pattern)]
+        alike = [pattern] if pattern in side.columns else [p for p in side.columns if matches(p, pattern)]
         if not alike:
             hint = suggest_nearest(pattern, side.columns)
             raise FileError(f"`{side.name}` has no port `{pattern}`", "ports", "", hint)

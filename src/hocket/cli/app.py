@@ -165,7 +165,10 @@ VERBS = {
         "study",
         "Run with uncertain parameters: bands, sensitivities, and the share of the macro step.",
     ),
-    "fit": ("fit", "Find parameters for which a co-simulation follows measurements: least squares, with intervals."),
+    "fit": (
+        "fit",
+        "Find parameters for which a co-simulation follows measurements: least squares, with intervals.",
+    ),
     "compile": ("compile", "Turn equations, algebraic loops and hosts into ordinary simulators and levels."),
     "tune": (
         "tune",

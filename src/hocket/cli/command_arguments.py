@@ -11,7 +11,6 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from hocket.model.clock import format_duration, seconds
 from hocket.model.code_loading import is_code_refused
 from hocket.model.composite import Composite, levels
 from hocket.model.experiment import Experiment
+from hocket.model.ports import matches
 from hocket.model.scenario import Connection
 from hocket.planning.parameters import is_fmu, leaves, split_parameter_path, with_leaves, with_parameters
 from hocket.planning.planner import plan_tree
@@ -282,9 +282,7 @@ def _full_port_path(composite: Composite, port: str) -> str:
     name, model = next(iter(models.items()))
     single = len(models) == 1 and not isinstance(model, Composite)
     known = [known.name for known in (*model.inputs, *model.outputs)]
-    return (
-        f"{name}.{port}" if single and any(fnmatchcase(one, port) or one == port for one in known) else port
-    )
+    return f"{name}.{port}" if single and any(matches(one, port) for one in known) else port
 
 
 def record_patterns(experiment: Experiment, patterns: Sequence[str] | None) -> list[str] | None:

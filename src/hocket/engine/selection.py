@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import translate
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -23,11 +22,10 @@ from hocket.engine.rows import Column, Rows
 from hocket.errors import Fault, ScenarioError, suggest_nearest
 from hocket.model.clock import Clock, format_duration
 from hocket.model.composite import Composite
-from hocket.model.ports import Port
+from hocket.model.ports import Port, compile_patterns, is_pattern, matches
 from hocket.model.protocols import Array, Model, bookkeeping_ports
 from hocket.planning.tree import PlanTree
 from hocket.simulators.constraint import Coupler, gap_names
-from hocket.simulators.fmu.variables import INDICES
 from hocket.simulators.python import Python
 
 Every = Fraction | Literal["micro"] | None
@@ -64,7 +62,7 @@ def choose_tables(
     count where a pattern is about them, by its begin or its end: `joint.*`, `*.gained`. `ledger` keeps those
     that are chosen so, and all of them where none is.
     """
-    exact = {pattern for pattern in patterns if not any(sign in INDICES.sub("", pattern) for sign in "*?[")}
+    exact = {pattern for pattern in patterns if not is_pattern(pattern)}
     known: list[str] = []
     found: set[str] = set()
     whole = ledger and not any(
@@ -117,10 +115,10 @@ def choose_tables(
             chosen.append(TableChoice(table, level.path, columns, _row_interval(level, clock, every)))
         for deeper in level.inner.values():
             own = deeper.composite.scenario.record
-            narrower = [] if own == ("*",) else [(len(deeper.path) + 1, _compile_patterns(own))]
+            narrower = [] if own == ("*",) else [(len(deeper.path) + 1, compile_patterns(own))]
             visit(deeper, [*wild, *narrower])
 
-    visit(design, [(0, _compile_patterns(pattern for pattern in patterns if pattern not in exact))])
+    visit(design, [(0, compile_patterns(tuple(pattern for pattern in patterns if pattern not in exact)))])
     missing = [
         Fault(f"there is no port `{path}` to record", "record", "", suggest_nearest(path, known))
         for path in sorted(exact - found)
@@ -128,7 +126,7 @@ def choose_tables(
     missing += [
         Fault(f"no output matches `{pattern}`", "record", "", _pattern_advice(pattern, design))
         for pattern in patterns
-        if pattern not in exact and pattern != "*" and not any(map(_compile_patterns([pattern]).match, found))
+        if pattern not in exact and pattern != "*" and not any(map(compile_patterns((pattern,)).match, found))
     ]
     if missing:
         raise ScenarioError(missing)
@@ -157,7 +155,7 @@ def _selects_account(account: str, patterns: Iterable[str]) -> bool:
     """Return whether a pattern selects this account, and is about accounts: `*` alone is not."""
     bond = f"{account.rpartition('.')[0]}."
     about = [each for each in patterns if each.startswith(bond) or each.rpartition(".")[2] in COLUMNS]
-    return _compile_patterns(about).match(account) is not None
+    return matches(account, *about)
 
 
 def _pattern_advice(pattern: str, design: PlanTree) -> str:
@@ -186,11 +184,6 @@ def bind_tables(root: Level, chosen: Iterable[TableChoice]) -> list[RecordedTabl
             entry.level.micro_rows[choice.child] = entry.rows
         recorded.append(entry)
     return recorded
-
-
-def _compile_patterns(patterns: Iterable[str]) -> re.Pattern[str]:
-    plain = (INDICES.sub(lambda indices: f"[[]{indices[0][1:]}", pattern) for pattern in patterns)
-    return re.compile("|".join(map(translate, plain)) or r"(?!)")
 
 
 def attach_micro_rows(recorded: Iterable[RecordedTable]) -> None:

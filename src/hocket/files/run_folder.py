@@ -18,7 +18,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from fractions import Fraction
 from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -63,6 +62,7 @@ from hocket.files.run_facts import (
 )
 from hocket.files.run_frames import RecordedRate, RunFrames
 from hocket.model.arguments import as_path, as_texts, expect, is_one_of
+from hocket.model.ports import matches
 from hocket.model.protocols import Array
 
 if TYPE_CHECKING:
@@ -315,7 +315,7 @@ class Run(RunFrames):
             return self.ports
         found: dict[str, None] = {}
         for port in as_texts(wanted, "ports", "names of ports, or patterns"):
-            alike = [known for known in self.ports if fnmatchcase(known, port)]
+            alike = [known for known in self.ports if matches(known, port)]
             found |= dict.fromkeys([port] if port in self or not alike else alike)
         if not found:
             raise UnknownPortError("no port was asked for", where=repr(self), expected="one port at least")

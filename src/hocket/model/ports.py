@@ -1,4 +1,4 @@
-"""Ports: the inputs and outputs of a model, with their units and start values.
+"""Ports: the inputs and outputs of a model, with their units and start values; patterns of their paths.
 
 In:  texts such as `force [N] = 0.5`
 Out: frozen data
@@ -10,6 +10,8 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import translate
+from functools import lru_cache
 from typing import Literal, TypeAlias, get_args
 
 from hocket.errors import ScenarioError
@@ -28,6 +30,8 @@ Reactivity: TypeAlias = Literal["reactive", "delayed"]
 PortType: TypeAlias = Literal["real", "integer", "boolean", "enumeration", "clock"]
 
 _TYPES, _REACTIVITIES = get_args(PortType), get_args(Reactivity)
+INDICES = re.compile(r"\[\d+(?:,\s*\d+)*\]")
+"""Those of one number of an array, `x[1]`: part of a name, not a wildcard."""
 _PORT = re.compile(r"\s*([^\s\[\]=]+)\s*(?:\[([^\]]*)\])?\s*(?:=\s*(\S+))?\s*")
 
 
@@ -113,3 +117,20 @@ def parse_ports(written: Iterable[PortLike]) -> tuple[Port, ...]:
     if not isinstance(written, Iterable):
         raise ScenarioError(f"ports are a list, not {written!r:.60}", expected='["force [N]"]')
     return tuple(Port.of(port) for port in written)
+
+
+def is_pattern(text: str) -> bool:
+    """Return whether a text stands for all paths that match it; the indices of `x[1]` are not a wildcard."""
+    return any(sign in INDICES.sub("", text) for sign in "*?[")
+
+
+@lru_cache(256)
+def compile_patterns(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """Return what matches every path that one of the patterns matches."""
+    plain = (INDICES.sub(lambda indices: f"[[]{indices[0][1:]}", pattern) for pattern in patterns)
+    return re.compile("|".join(map(translate, plain)) or r"(?!)")
+
+
+def matches(path: str, *patterns: str) -> bool:
+    """Return whether one of the patterns matches a path: `*.x`, `car.?heel`, `tank.level[2]`."""
+    return compile_patterns(patterns).match(path) is not None

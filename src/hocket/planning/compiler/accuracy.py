@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from fractions import Fraction
 from numbers import Real
 from pathlib import Path
@@ -26,7 +25,7 @@ from hocket.model.arguments import choice_faults, free_name, set_fields
 from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import as_level, levels, traits_of
 from hocket.model.extrapolators import Hold
-from hocket.model.ports import Port
+from hocket.model.ports import Port, matches
 from hocket.model.protocols import Array, Model
 from hocket.model.scenario import Connection, Insertion, Scenario
 from hocket.orchestrators.adaptive import GAINS, PER, Controller, Per
@@ -216,7 +215,7 @@ class Accuracy:
             return faults
         signals = [name for _, name, _ in self._prepare_level(level)[1]]
         for pattern in (*self.watch, *self.tolerances):
-            if not any(fnmatchcase(name, pattern) for name in signals):
+            if not any(matches(name, pattern) for name in signals):
                 hint = suggest_nearest(pattern, signals)
                 faults.append(Fault(f"no output matches `{pattern}`", "watch", "a real output", hint))
         return faults
@@ -313,7 +312,7 @@ class Accuracy:
         order of all others. It counts where a pattern of its own names it.
         """
         every = "*" in self.watch and path not in _coupler_outputs(level)
-        return every or any(fnmatchcase(path, pattern) for pattern in self.watch if pattern != "*")
+        return every or any(matches(path, pattern) for pattern in self.watch if pattern != "*")
 
     def _tolerance_words(self) -> str:
         mixed = f" + {self.relative:g} |y|" if self.relative else ""
@@ -332,7 +331,7 @@ class Accuracy:
 
     def _tolerances(self, paths: Iterable[str]) -> tuple[float, ...]:
         return tuple(
-            next((value for at, value in self.tolerances.items() if fnmatchcase(path, at)), self.tolerance)
+            next((value for at, value in self.tolerances.items() if matches(path, at)), self.tolerance)
             for path in paths
         )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 from hocket.coupling.feedthrough import feedthrough_graph
@@ -16,6 +15,7 @@ from hocket.coupling.level_ports import with_level_ports
 from hocket.errors import Fault, ScenarioError, join_names, suggest_nearest
 from hocket.model.arguments import free_name
 from hocket.model.composite import as_level, levels, traits_of
+from hocket.model.ports import matches
 from hocket.model.protocols import Capabilities, Model
 from hocket.model.scenario import Insertion, Scenario
 from hocket.orchestrators import Iterate, Jacobi
@@ -179,10 +179,8 @@ def _lifted_record(scenario: Scenario) -> tuple[str, ...]:
     ]
     found: list[str] = []
     for pattern in scenario.record:
-        meant = [
-            (old, new) for old, new, seen in ports if old == pattern or (seen and fnmatchcase(old, pattern))
-        ]
-        moved = [new for old, new in meant if not (old == new or fnmatchcase(new, pattern))]
+        meant = [(old, new) for old, new, seen in ports if old == pattern or (seen and matches(old, pattern))]
+        moved = [new for old, new in meant if not (old == new or matches(new, pattern))]
         if not moved or len(moved) < len(meant):
             found.append(pattern)
         found += moved

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from fractions import Fraction
 from statistics import median
 from time import perf_counter
@@ -28,6 +27,7 @@ from hocket.files.run_folder import Run
 from hocket.model.arguments import is_number
 from hocket.model.composite import Composite, traits_of
 from hocket.model.extrapolators import Hold, Nepce
+from hocket.model.ports import matches
 from hocket.model.protocols import Array, Model
 from hocket.planning.cost import Work
 from hocket.planning.parameters import leaves, scale_steps
@@ -40,13 +40,13 @@ def counted_outputs(composite: Composite, ports: Sequence[str], patterns: tuple[
     """Return which of the outputs count: those that are named, or else those that the scenario records."""
     if patterns:
         every = [*patterns, *(f"*.{text}" for text in patterns)]
-        kept = [port for port in ports if any(fnmatchcase(port, text) for text in every)]
+        kept = [port for port in ports if matches(port, *every)]
         if not kept:
             hint = suggest_nearest(patterns[0], ports)
             raise ScenarioError(f"no output is `{', '.join(patterns)}`", "objectives", "", hint)
         return kept
     record = composite.scenario.record
-    return [port for port in ports if any(fnmatchcase(port, text) for text in record)] or list(ports)
+    return [port for port in ports if matches(port, *record)] or list(ports)
 
 
 def units_of(composite: Composite, patterns: tuple[str, ...]) -> list[str]:

@@ -6,16 +6,13 @@ Out: frozen data
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from hocket.model.ports import PortType
-
-INDICES = re.compile(r"\[\d+(?:,\s*\d+)*\]")
+from hocket.model.ports import INDICES, PortType
 
 
 def split_element(name: str) -> tuple[str, tuple[int, ...]]:
