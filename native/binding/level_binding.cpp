@@ -132,10 +132,12 @@ void set_memory(LevelBuilder& self, const Vector& u, const Vector& y, const Inte
 }
 
 void set_messages(LevelBuilder& self, int signals, const std::vector<std::vector<int>>& links,
-                  std::vector<MessageCounter::Member> members) {
+                  std::vector<MessageCounter::Member> members, std::vector<int> depths) {
     auto counter = std::make_unique<MessageCounter>();
     counter->versions.resize(signals);
-    for (const auto& link : links) counter->links.push_back({link, std::vector<std::int64_t>(link.size())});
+    counter->samples.resize(signals);
+    counter->depths = std::move(depths);
+    for (const auto& link : links) counter->links.emplace_back(link);
     counter->members = std::move(members);
     self.level->messages = std::move(counter);
 }
@@ -400,7 +402,8 @@ void bind_levels(nb::module_& module) {
                 self.level->set_ends_outside(ends_outside);
             },
             nb::kw_only(), "outputs"_a, "around"_a, "longest"_a, "ends_outside"_a)
-        .def("set_messages", &set_messages, nb::kw_only(), "signals"_a, "links"_a, "members"_a)
+        .def("set_messages", &set_messages, nb::kw_only(), "signals"_a, "links"_a, "members"_a,
+             "depths"_a)
         .def(
             "set_programs",
             [](LevelBuilder& self, Program step, Program output) {

@@ -58,7 +58,7 @@ bool AlgebraicLoop::evaluate(const SolveOperation& operation, const double* gues
     const double length = state_.step_seconds();
     state_.memory.write(operation.unknowns, length, guess);
     if (messages_) {
-        messages_->feed(operation.children);
+        if (!messages_->feed(operation.children)) return false;
         messages_->read(operation.children);
     }
     if (!fitting_.feed(operation.inputs)) return false;

@@ -31,12 +31,12 @@ bool Iteration::iterate(RepeatOperation& operation) {
     const Sweep sweep = [&](const Values& numbers, Values& to) {
         ++count;
         to.resize(size);
-        if (messages_ && accelerator.leads() && count > 2) messages_->renew(operation.unknowns.values);
         state_.memory.write(operation.unknowns, length, numbers.data());
-        if (!runner_.run(operation.body)) return false;
+        if (!runner_.run(operation.body) || (messages_ && !messages_->flush())) return false;
         state_.memory.read(operation.unknowns, length, to.data());
         return true;
     };
+    if (messages_ && !messages_->flush()) return false;  // all hosts find out together whether it has ended
     state_.memory.read(operation.unknowns, length, given.data());
     accelerator.begin();
     residuals_.clear();

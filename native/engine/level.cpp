@@ -218,8 +218,8 @@ bool Level::execute(AdmitOperation&) {
 }
 
 inline bool Level::execute(FeedOperation& operation) {
-    if (messages) [[unlikely]]
-        messages->feed(operation.children);
+    if (messages && !messages->feed(operation.children)) [[unlikely]]
+        return false;
     return fitting_.feed(operation.inputs);
 }
 
@@ -305,7 +305,7 @@ bool Level::execute(InstantOperation& operation) {
 }
 
 bool Level::feed(int child, const FedInputs& inputs) {
-    if (messages) messages->feed({child});
+    if (messages && !messages->feed(child)) return false;
     return fitting_.feed(inputs);
 }
 
@@ -350,7 +350,7 @@ bool Level::execute(TogetherOperation& operation) {
 }
 
 bool Level::execute(FeedPortsOperation& operation) {
-    if (messages) messages->feed(operation.child, &operation.ports);
+    if (messages && !messages->feed(operation.child, &operation.ports)) return false;
     return fitting_.feed(operation.child, operation.inputs);
 }
 

@@ -138,7 +138,9 @@ class Level final : public Simulator, private ProgramRunner {
     bool execute(FeedPortsOperation& operation);
     bool execute(ReadPortsOperation& operation);
     bool execute(RecordOperation& operation);
-    bool execute(SaveOperation& operation) { return rollback_.save(operation.children); }
+    bool execute(SaveOperation& operation) {
+        return (!messages || messages->flush()) && rollback_.save(operation.children);
+    }
     bool execute(RestoreOperation& operation) { return rollback_.restore(operation.children); }
     bool execute(RepeatOperation& operation) { return iteration_.repeat(operation); }
     bool execute(AdaptOperation& operation) { return control_.adapt(operation); }

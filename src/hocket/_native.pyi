@@ -536,7 +536,12 @@ class Level:
         self, *, outputs: Sequence[int], around: bool, longest: int, ends_outside: bool
     ) -> None: ...
     def set_messages(
-        self, *, signals: int, links: Sequence[Sequence[int]], members: Sequence[Member]
+        self,
+        *,
+        signals: int,
+        links: Sequence[Sequence[int]],
+        members: Sequence[Member],
+        depths: Sequence[int],
     ) -> None: ...
     def set_programs(self, *, step: Sequence[Operation], output: Sequence[Operation]) -> None: ...
     def record(self, *, rows: RowBuffer, columns: Sequence[Column]) -> None: ...

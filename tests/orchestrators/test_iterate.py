@@ -317,18 +317,15 @@ def test_what_is_not_an_orchestrator_cannot_be_iterated():
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("iterations", [2, 3, 5])
-def test_what_acceleration_changes_is_sent_once_more(engine, iterations):
-    """`c` is sent `b.y` at the end of every iteration; what `a` is given is another value only if relaxed.
-
-    The second iteration is given what the first one found, so there are two fewer that differ.
-    """
+def test_what_acceleration_changes_is_not_sent(engine, iterations):
+    """Each iteration ends with the values it found; what acceleration makes of them is the same on all hosts."""
     models = {"a": lag(1.0, 2.0, 1.0), "b": lag(3.0, 1.5, -1.0), "c": lag(2.0, 1.0, 0.5)}
     connections = {"a.u": "b.y", "b.u": "a.y", "c.u": "b.y"}
     scenario = Scenario(models, connections, hosts={"one": ["a", "c"], "two": ["b"]})
     steps = 3
-    for accelerate, more in (("plain", 0), ("relax", steps * (iterations - 2))):
+    for accelerate in ("plain", "relax"):
         algorithm = Iterate(GaussSeidel(["a", "b", "c"]), None, iterations, accelerate)
         run = hocket.run(Composite(scenario, "0.1 s", algorithm), stop=0.3, engine=engine)
         links = run.info["counts"]["messages"]
         assert links["one to two"]["messages"] == 1 + steps * iterations
-        assert links["two to one"]["messages"] == 1 + steps * iterations + more
+        assert links["two to one"]["messages"] == 1 + steps * iterations

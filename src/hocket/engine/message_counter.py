@@ -52,7 +52,12 @@ def hand_over(post: Post, to: _native.Level) -> None:
             for index, port in enumerate(model.outputs)
         ]
         members.append(_native.Member(inputs=inputs, outputs=outputs))
-    to.set_messages(signals=first[-1], links=links, members=members)
+    depths = [
+        post.depths.get((child, port), 1)
+        for child, model in enumerate(models)
+        for port in range(len(model.outputs))
+    ]
+    to.set_messages(signals=first[-1], links=links, members=members, depths=depths)
 
 
 def message_counts(levels: Iterable[LiveLevel]) -> dict[str, Any]:

@@ -1,16 +1,17 @@
 """News between hosts: values that were evaluated anew, and the messages that carry them.
 
 In:  the instructions of a plan, one after the other
-Out: messages and values per pair of hosts
+Out: messages and values per pair of hosts; carried where there is something that carries
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
-from hocket.coupling.wiring import Wiring
+from hocket.coupling.wiring import OWN, Wiring
+from hocket.model.extrapolators import Hold
 from hocket.model.plain_state import is_record
 
 Node: TypeAlias = tuple[int, int]
@@ -37,9 +38,20 @@ class Load:
         return Load(self.messages * times, self.values * times)
 
 
+class Carrier(Protocol):
+    """What carries the messages of a run from host to host."""
+
+    def carry(self, pair: Pair, nodes: Sequence[Node], counts: Sequence[int]) -> None:
+        """Hand over so many numbers of each output, on the host they come from and on the one they go to."""
+
+
 @dataclass
 class Post:
-    """The state of the reading: which version of each output is known where."""
+    """The state of the reading: which version of each output is known where.
+
+    A message carries, of each output that one host uses of another, the samples since the last message, as
+    far back as extrapolations look.
+    """
 
     wiring: Wiring
     homes: list[str]
@@ -52,17 +64,43 @@ class Post:
     """Per child and input: the version it was fed with last."""
     due: set[Node] = field(default_factory=set)
     """The outputs that have another value when they are evaluated: time passed, or they react to news."""
+    depths: dict[Node, int] = field(default_factory=dict)
+    """How many samples of an output are looked at, where it is more than the newest."""
+    aged: set[Node] = field(default_factory=set)
+    """The outputs for which time has passed since they were evaluated."""
+    samples: dict[Node, int] = field(default_factory=dict)
+    """How many of an output were stored so far, one for each time, and of those how many when it was sent last:"""
+    passed: dict[tuple[Pair, Node], int] = field(default_factory=dict)
+    carrier: Carrier | None = None
 
     @staticmethod
-    def from_wiring(wiring: Wiring, homes: Mapping[str, str]) -> Post:
-        """Return the reading of a wiring; `homes` has hosts by the names of children."""
+    def from_wiring(wiring: Wiring, homes: Mapping[str, str], shared: Iterable[Node] = ()) -> Post:
+        """Return the reading of a wiring; `homes` has hosts by the names of children.
+
+        All hosts use the outputs that are `shared`: those that decide whether iterations have ended.
+        """
         post = Post(wiring, [homes.get(name, "") for name in wiring.names])
         for child in range(len(wiring.names)):
             for node, pair in post._from_elsewhere(child, None):
-                post.sent.setdefault(pair, Load())
-                if node not in post.used.setdefault(pair, []):
-                    post.used[pair].append(node)
+                post._use(node, pair)
+        for node in sorted(set(shared)):
+            source = post.homes[node[0]]
+            for target in sorted({home for home in post.homes if home and source} - {source}):
+                post._use(node, (source, target))
         return post
+
+    def _use(self, node: Node, pair: Pair) -> None:
+        self.sent.setdefault(pair, Load())
+        if node not in self.used.setdefault(pair, []):
+            self.used[pair].append(node)
+
+    def count_past(self) -> None:
+        """Count the samples that extrapolations look back at; else only the newest is sent."""
+        for drives in self.wiring.drives:
+            for drive in drives:
+                if drive is not None and drive.child > OWN:
+                    node, wanted = (drive.child, drive.port), (drive.extrapolation or Hold()).samples
+                    self.depths[node] = max(self.depths.get(node, 1), wanted)
 
     def _drives(self, child: int, ports: set[int] | None) -> Iterable[tuple[int, Node]]:
         """Yield inputs of a child with the outputs that drive them."""
@@ -104,12 +142,18 @@ class Post:
 
     def step(self, child: int) -> None:
         """Let time pass for a child: all its outputs will have other values."""
-        self.due.update((child, port) for port in range(len(self.wiring.models[child].outputs)))
+        outputs = [(child, port) for port in range(len(self.wiring.models[child].outputs))]
+        self.due.update(outputs)
+        self.aged.update(outputs)
 
     def read(self, child: int, ports: set[int] | None = None) -> None:
         """Evaluate outputs of a child: those are new that time passed for, or that react to news."""
         every = range(len(self.wiring.models[child].outputs))
-        fresh = {(child, port) for port in (every if ports is None else ports)} & self.due
+        stored = {(child, port) for port in (every if ports is None else ports)}
+        for node in stored & self.aged:
+            self.samples[node] = self.samples.get(node, 0) + 1
+        self.aged -= stored
+        fresh = stored & self.due
         self.renew(fresh)
         self.due -= fresh
 
@@ -126,7 +170,7 @@ class Post:
             self.versions[node] = self.versions.get(node, 0) + 1
 
     def flush(self, numbers: int = 1) -> None:
-        """Send what is new and was fed to none."""
+        """Send what is new, before it is fed to anyone."""
         for pair, nodes in self.used.items():
             if any(self._is_new(pair, node) for node in nodes):
                 self._send(pair, numbers)
@@ -135,16 +179,30 @@ class Post:
         """Take everything for known everywhere."""
         for pair, nodes in self.used.items():
             for node in nodes:
-                self.known[(pair, node)] = self.versions.get(node, 0)
+                self._mark_known(pair, node)
         for child in range(len(self.wiring.names)):
             for index, node in self._drives(child, None):
                 self.given[(child, index)] = self.versions.get(node, 0)
         self.due.clear()
+        self.aged.clear()
 
     def _is_new(self, pair: Pair, node: Node) -> bool:
         return self.known.get((pair, node)) != self.versions.get(node, 0)
 
     def _send(self, pair: Pair, numbers: int) -> None:
-        self.sent[pair] = self.sent[pair] + Load(1, numbers * len(self.used[pair]))
-        for node in self.used[pair]:
-            self.known[(pair, node)] = self.versions.get(node, 0)
+        nodes = self.used[pair]
+        counts = [numbers * self._count_unsent(pair, node) for node in nodes]
+        self.sent[pair] = self.sent[pair] + Load(1, sum(counts))
+        for node in nodes:
+            self._mark_known(pair, node)
+        if self.carrier is not None:
+            self.carrier.carry(pair, nodes, counts)
+
+    def _count_unsent(self, pair: Pair, node: Node) -> int:
+        """Return how many samples of an output have not been sent, of those that are looked at; at least one."""
+        unsent = self.samples.get(node, 0) - self.passed.get((pair, node), 0)
+        return max(1, min(unsent, self.depths.get(node, 1)))
+
+    def _mark_known(self, pair: Pair, node: Node) -> None:
+        self.known[(pair, node)] = self.versions.get(node, 0)
+        self.passed[(pair, node)] = self.samples.get(node, 0)

@@ -268,7 +268,8 @@ def start_post(design: PlanTree, level: PlanTree) -> Post:
 
 def step_post(level: PlanTree) -> Post:
     """Return what passes in the steps of a level that has started."""
-    post = Post.from_wiring(level.wiring, hosts_of(level).host_by_model())
+    post = Post.from_wiring(level.wiring, hosts_of(level).host_by_model(), _handed_back(level))
+    post.count_past()
     for child in range(len(level.wiring.names)):
         post.step(child)
         post.read(child)
@@ -276,11 +277,18 @@ def step_post(level: PlanTree) -> Post:
     return post
 
 
+def _handed_back(level: PlanTree) -> Iterator[Node]:
+    """Yield the outputs by which iterations find out whether they have ended."""
+    for _, each in walk(level.plan.step):
+        if isinstance(each, Repeat):
+            yield from ((drive.child, drive.port) for drive in feedback_drives(each.body, level.wiring))
+
+
 def _link_costs(design: PlanTree, level: PlanTree, settles: bool) -> Iterator[LinkCost]:
     hosts, start = hosts_of(level), _start_loads(design, level)
     one, two = (_step_loads(level, LEAST + more) for more in ((0, 1) if settles else (0, 0)))
     for pair, (first, each) in one.items():
-        yield LinkCost(*pair, hosts.between(*pair), start[pair], first, each, two[pair][1] - each)
+        yield LinkCost(*pair, hosts.between(*pair), start.get(pair, Load()), first, each, two[pair][1] - each)
 
 
 def _start_loads(design: PlanTree, level: PlanTree) -> dict[Pair, Load]:
@@ -349,17 +357,17 @@ def _post_body(post: Post, body: Body, sweeps: int) -> None:
             case Times(n, inside):
                 for _ in range(n):
                     _post_body(post, inside, sweeps)
-            case Repeat(inside, until, at_most, accelerate):
-                given: set[Node] = {
-                    (drive.child, drive.port) for drive in feedback_drives(inside, post.wiring)
-                }
-                for sweep in range(1, 1 + ((at_most if until is None else sweeps) if given else 1)):
-                    if accelerate is not None and sweep > LEAST:
-                        post.renew(given)
+            case Repeat(inside, until, at_most):
+                given = any(feedback_drives(inside, post.wiring))
+                for _ in range((at_most if until is None else sweeps) if given else 1):
                     _post_body(post, inside, sweeps)
+                    if given:
+                        post.flush()  # all hosts find out together whether it has ended
+            case Save():
+                post.flush()  # samples that are rolled back to are those that were sent
             case Try(inside) | Adapt(inside):
                 _post_body(post, inside, sweeps)
-            case Admit() | Save() | Restore() | Record() | Instant() | React() | Commit():
+            case Admit() | Restore() | Record() | Instant() | React() | Commit():
                 pass
             case _:
                 assert_never(instruction)

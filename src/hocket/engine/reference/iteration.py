@@ -98,13 +98,16 @@ def _iterate_body(level: LiveLevel, instruction: Repeat, unknowns: Unknowns) -> 
     def sweep(numbers: list[Value]) -> list[Value]:
         nonlocal count
         count += 1
-        if level.traffic is not None and instruction.accelerate is not None and count > 2:
-            level.traffic.renew((child, port) for child, port, _ in unknowns.places)
         unknowns.put(numbers)
         level.run(instruction.body)
+        return found_everywhere()
+
+    def found_everywhere() -> list[Value]:
+        if level.traffic is not None:
+            level.traffic.flush()
         return unknowns.newest()
 
-    given = unknowns.newest()
+    given = found_everywhere()
     accelerator.begin()
     for turn in range(1, at_most):
         found = sweep(given)

@@ -280,6 +280,8 @@ class Level(InstantLevel):
                 case Instant():
                     run_instant(self, instruction)
                 case Save(sims):
+                    if self.traffic is not None:
+                        self.traffic.flush()
                     save_children(self, (self.number[sim] for sim in sims))
                 case Restore(sims):
                     restore_children(self, (self.number[sim] for sim in sims))

@@ -27,7 +27,7 @@ INSTANTS = (
     "n", "taken", "asked",
 )  # fmt: skip
 """What lasts of the instants of a level, from step to step."""
-MESSAGES = ("sent", "known", "versions", "given", "due")
+MESSAGES = ("sent", "known", "versions", "given", "due", "aged", "samples", "passed")
 """What lasts of the messages between hosts."""
 
 
