@@ -402,8 +402,7 @@ void bind_levels(nb::module_& module) {
                 self.level->set_ends_outside(ends_outside);
             },
             nb::kw_only(), "outputs"_a, "around"_a, "longest"_a, "ends_outside"_a)
-        .def("set_messages", &set_messages, nb::kw_only(), "signals"_a, "links"_a, "members"_a,
-             "depths"_a)
+        .def("set_messages", &set_messages, nb::kw_only(), "signals"_a, "links"_a, "members"_a, "depths"_a)
         .def(
             "set_programs",
             [](LevelBuilder& self, Program step, Program output) {

@@ -318,7 +318,7 @@ def test_what_is_not_an_orchestrator_cannot_be_iterated():
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("iterations", [2, 3, 5])
 def test_what_acceleration_changes_is_not_sent(engine, iterations):
-    """Each iteration ends with the values it found; what acceleration makes of them is the same on all hosts."""
+    """Each iteration ends with the values it found; what acceleration makes of them is known to all hosts."""
     models = {"a": lag(1.0, 2.0, 1.0), "b": lag(3.0, 1.5, -1.0), "c": lag(2.0, 1.0, 0.5)}
     connections = {"a.u": "b.y", "b.u": "a.y", "c.u": "b.y"}
     scenario = Scenario(models, connections, hosts={"one": ["a", "c"], "two": ["b"]})

@@ -69,7 +69,7 @@ class Post:
     aged: set[Node] = field(default_factory=set)
     """The outputs for which time has passed since they were evaluated."""
     samples: dict[Node, int] = field(default_factory=dict)
-    """How many of an output were stored so far, one for each time, and of those how many when it was sent last:"""
+    """How many of an output were stored so far, one per time; of those, how many when it was sent last:"""
     passed: dict[tuple[Pair, Node], int] = field(default_factory=dict)
     carrier: Carrier | None = None
 
@@ -199,7 +199,7 @@ class Post:
             self.carrier.carry(pair, nodes, counts)
 
     def _count_unsent(self, pair: Pair, node: Node) -> int:
-        """Return how many samples of an output have not been sent, of those that are looked at; at least one."""
+        """Return how many samples of an output have not been sent, of those looked at; at least one."""
         unsent = self.samples.get(node, 0) - self.passed.get((pair, node), 0)
         return max(1, min(unsent, self.depths.get(node, 1)))
 
