@@ -14,11 +14,11 @@ using namespace nb::literals;
 namespace hocket {
 
 void bind_formulas(nb::module_& module) {
-    nb::class_<Program>(module, "Program")
+    nb::class_<Formulas>(module, "Program")
         .def(nb::init<int, const std::vector<double>&, const std::vector<std::array<int, 4>>&,
                       std::vector<int>>(),
              nb::kw_only(), "given"_a, "constants"_a, "operations"_a, "results"_a)
-        .def("evaluate", [](Program& self, const std::vector<double>& given) {
+        .def("evaluate", [](Formulas& self, const std::vector<double>& given) {
             std::copy(given.begin(), given.end(), self.given());
             std::vector<double> results(static_cast<std::size_t>(self.count()));
             self.run(results.data());
@@ -28,8 +28,8 @@ void bind_formulas(nb::module_& module) {
         .def(
             "__init__",
             [](Block* self, int inputs, int outputs, int degree, double longest, bool instants,
-               bool takes_part, const Program* advance, const Program& show, const Program* next,
-               const Program* react, std::vector<double> state) {
+               bool takes_part, const Formulas* advance, const Formulas& show, const Formulas* next,
+               const Formulas* react, std::vector<double> state) {
                 Block::Setup setup;
                 setup.inputs = inputs;
                 setup.outputs = outputs;

@@ -17,13 +17,10 @@
 #include <tuple>
 
 #include "binding/arrays.hpp"
-#include "binding/level_builder.hpp"
 #include "binding/operation_caster.hpp"
 #include "binding/python_simulator.hpp"
 #include "engine/crash_guard.hpp"
-#include "engine/projected.hpp"
-#include "engine/sampled.hpp"
-#include "engine/state_space.hpp"
+#include "engine/level_builder.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -32,22 +29,16 @@ namespace hocket {
 
 namespace {
 
-void make_level(LevelBuilder* self, int number, Clock clock, std::int64_t length, int degree, int inputs) {
-    new (self) LevelBuilder{std::make_shared<Level>(number, clock, length, degree, inputs)};
+void make_level(LevelBuilder* self, int number, Clock clock, std::int64_t length, int degree, int inputs,
+                bool keeps) {
+    new (self) LevelBuilder({number, clock, length, degree, inputs}, keeps);
 }
 
 // children
 
-void add_state_space(LevelBuilder& self, const std::shared_ptr<Linear>& model, const AnyNumbers& z,
-                     double last_h, const std::shared_ptr<RowBuffer>& micro, std::vector<int> ports) {
-    Level& level = *self.level;
-    std::unique_ptr<MicroRows> rows;
-    if (micro)
-        rows =
-            std::make_unique<MicroRows>(micro, std::move(ports), &level.state.clock, std::vector<double>());
-    level.models.insert(model);
-    level.add_child(state_space(*model, to_vector(z), last_h, std::move(rows)), model->rows, model->inputs,
-                    model->outputs);
+void add_state_space(LevelBuilder& self, std::shared_ptr<Linear> model, const AnyNumbers& z, double last_h,
+                     std::shared_ptr<RowBuffer> micro, std::vector<int> ports) {
+    self.add(StateSpacePart{std::move(model), to_vector(z), last_h, std::move(micro), std::move(ports)});
 }
 
 using HandedNumbers = std::vector<std::tuple<int, double, double>>;
@@ -58,7 +49,7 @@ std::vector<Sampled::Handed> to_handed(const HandedNumbers& numbers) {
     return handed;
 }
 
-void add_sampled(LevelBuilder& self, const std::shared_ptr<Linear>& model, const AnyNumbers& z, double last_h,
+void add_sampled(LevelBuilder& self, std::shared_ptr<Linear> model, const AnyNumbers& z, double last_h,
                  int number, std::int64_t length, bool follows, bool around, const HandedNumbers& taken,
                  const HandedNumbers& given, const AnyNumbers& offered, const AnyNumbers& used,
                  const AnyNumbers& values) {
@@ -72,63 +63,47 @@ void add_sampled(LevelBuilder& self, const std::shared_ptr<Linear>& model, const
                          .offered = to_vector(offered),
                          .used = to_vector(used),
                          .values = to_vector(values)};
-    for (std::size_t size : {setup.offered.size(), setup.used.size(), setup.values.size(), given.size()})
-        if (size > Sampled::most) throw std::invalid_argument("too many ports for a condensed level");
-    self.level->models.insert(model);
-    auto inner = state_space(*model, to_vector(z), last_h, nullptr);
-    const int outputs = static_cast<int>(given.size());
-    self.level->add_child(std::make_unique<Sampled>(std::move(inner), setup), 1, setup.inputs, outputs);
+    self.add(SampledPart{std::move(model), to_vector(z), last_h, std::move(setup)});
 }
 
-void add_projected(LevelBuilder& self, const std::shared_ptr<Balance>& balance, const AnyNumbers& z,
-                   double last_h, const AnyNumbers& work, double brought,
-                   const std::optional<Agreed>& agreed) {
-    const Linear& linear = *balance->linear;
-    const int outputs = linear.outputs + 1 + static_cast<int>(balance->seats.size());
-    self.level->add_child(
-        make_projected(balance, to_vector(z), last_h, to_vector(work), brought, agreed.value_or(Agreed{})),
-        linear.rows, balance->inputs, outputs);
+void add_projected(LevelBuilder& self, std::shared_ptr<Balance> balance, const AnyNumbers& z, double last_h,
+                   const AnyNumbers& work, double brought, std::optional<Agreed> agreed) {
+    self.add(ProjectedPart{std::move(balance), to_vector(z), last_h, to_vector(work), brought,
+                           std::move(agreed).value_or(Agreed{})});
 }
 
 void add_python(LevelBuilder& self, nb::object simulator, nb::object micro, nb::object event_tick,
                 bool observes, bool places, int rows, int inputs, int outputs) {
-    auto child = std::make_unique<PythonSimulator>(std::move(simulator), rows, inputs, outputs,
+    auto child = std::make_shared<PythonSimulator>(std::move(simulator), rows, inputs, outputs,
                                                    self.level->state.clock, std::move(micro),
                                                    std::move(event_tick), observes, places);
-    self.level->add_child(std::move(child), rows, inputs, outputs);
+    self.add(SimulatorPart{std::move(child), rows, inputs, outputs});
 }
 
 void add_native(LevelBuilder& self, std::shared_ptr<Simulator> simulator, int rows, int inputs, int outputs) {
-    self.level->add_child(std::move(simulator), rows, inputs, outputs);
+    self.add(SimulatorPart{std::move(simulator), rows, inputs, outputs});
 }
 
 void add_level(LevelBuilder& self, LevelBuilder& level, int rows, int inputs, int outputs) {
-    self.level->add_child(std::move(level.level), rows, inputs, outputs);
+    self.add(LevelPart{std::make_shared<LevelBuilder>(std::move(level)), rows, inputs, outputs});
 }
 
 // the exchange memory
 
+template <class T, class Array> std::vector<T> copied(const Array& array) {
+    return {array.data(), array.data() + array.size()};
+}
+
 void add_samples(LevelBuilder& self, int signal, int depth, bool sloped, const Integers64& ticks,
                  const Vector& values, const Vector& slopes) {
-    LevelState& state = self.level->state;
-    state.add_ring(signal, depth, sloped);
-    for (std::size_t k = 0; k < ticks.size(); ++k)
-        state.memory.ring(signal).push(ticks.data()[k], values.data()[k], slopes.data()[k]);
+    self.add(SamplesPart{signal, depth, sloped, copied<std::int64_t>(ticks), copied<double>(values),
+                         copied<double>(slopes)});
 }
 
 void set_memory(LevelBuilder& self, const Vector& u, const Vector& y, const Integers64& bases, OwnInputs used,
                 OwnInputs offered) {
-    LevelState& state = self.level->state;
-    ExchangeMemory& memory = state.memory;
-    if (u.size() != memory.u.size() || y.size() != memory.y.size() || bases.size() != state.children.size() ||
-        used.coefficients.size() != memory.used.coefficients.size() ||
-        offered.coefficients.size() != memory.offered.coefficients.size())
-        throw std::invalid_argument("an exchange memory of another size");
-    std::copy(u.data(), u.data() + u.size(), memory.u.begin());
-    std::copy(y.data(), y.data() + y.size(), memory.y.begin());
-    for (std::size_t k = 0; k < bases.size(); ++k) state.children[k].base = bases.data()[k];
-    memory.used = std::move(used);
-    memory.offered = std::move(offered);
+    self.add(MemoryPart{copied<double>(u), copied<double>(y), copied<std::int64_t>(bases), std::move(used),
+                        std::move(offered)});
 }
 
 void set_messages(LevelBuilder& self, int signals, const std::vector<std::vector<int>>& links,
@@ -333,7 +308,7 @@ void bind_levels(nb::module_& module) {
     bind_rows(module);
     nb::class_<LevelBuilder>(module, "Level")
         .def("__init__", &make_level, nb::kw_only(), "number"_a, "clock"_a, "length"_a, "degree"_a,
-             "inputs"_a)
+             "inputs"_a, "keeps"_a = false)
         .def("add_state_space", &add_state_space, nb::kw_only(), "model"_a, "z"_a, "last_h"_a,
              "micro"_a.none(), "ports"_a)
         .def("add_sampled", &add_sampled, nb::kw_only(), "model"_a, "z"_a, "last_h"_a, "number"_a, "length"_a,
@@ -344,51 +319,41 @@ void bind_levels(nb::module_& module) {
              "observes"_a, "places"_a, "rows"_a, "inputs"_a, "outputs"_a)
         .def("add_native", &add_native, nb::kw_only(), "simulator"_a, "rows"_a, "inputs"_a, "outputs"_a)
         .def("add_level", &add_level, nb::kw_only(), "level"_a, "rows"_a, "inputs"_a, "outputs"_a)
-        .def(
-            "add_input", [](LevelBuilder& self, const FittedInput& input) { self.level->add_input(input); },
-            "input"_a)
+        .def("add_input", [](LevelBuilder& self, const FittedInput& input) { self.add(input); }, "input"_a)
         .def(
             "add_text",
             [](LevelBuilder& self, int child, int output, int target, int input) {
-                self.level->add_text(child, output, target, input);
+                self.add(TextPart{child, output, target, input});
             },
             nb::kw_only(), "child"_a, "output"_a, "target"_a, "input"_a)
         .def(
             "add_text_ports",
             [](LevelBuilder& self, Level::TextPorts inputs, Level::TextPorts outputs) {
-                self.level->add_text_ports(std::move(inputs), std::move(outputs));
+                self.add(TextPortsPart{std::move(inputs), std::move(outputs)});
             },
             nb::kw_only(), "inputs"_a, "outputs"_a)
         .def(
             "add_output",
             [](LevelBuilder& self, int source, double gain, double offset) {
-                self.level->add_output(source, gain, offset);
+                self.add(OutputPart{source, gain, offset});
             },
             nb::kw_only(), "source"_a, "gain"_a, "offset"_a)
         .def("add_samples", &add_samples, nb::kw_only(), "signal"_a, "depth"_a, "sloped"_a, "ticks"_a,
              "values"_a, "slopes"_a)
         .def("set_memory", &set_memory, nb::kw_only(), "u"_a, "y"_a, "bases"_a, "used"_a, "offered"_a)
-        // the first accounts are those of the bonds, two for each
         .def(
             "set_accounts",
-            [](LevelBuilder& self, std::size_t bonds, const std::vector<AccountSetup>& accounts) {
-                self.level->ledger.accounts.bonds = bonds;
-                for (const AccountSetup& account : accounts) self.level->ledger.accounts.add(account);
+            [](LevelBuilder& self, std::uint64_t bonds, std::vector<AccountSetup> accounts) {
+                self.add(AccountsPart{bonds, std::move(accounts)});
             },
             nb::kw_only(), "bonds"_a, "accounts"_a)
         .def(
             "add_member",
-            [](LevelBuilder& self, const std::vector<int>& sources, std::vector<std::uint8_t> event_inputs,
+            [](LevelBuilder& self, std::vector<int> sources, std::vector<std::uint8_t> event_inputs,
                std::vector<std::uint8_t> followed, std::vector<std::uint8_t> event_outputs, bool takes_part,
                bool level) {
-                Member member;
-                for (int source : sources) member.sources.push_back({source});
-                member.event_input = std::move(event_inputs);
-                member.followed = std::move(followed);
-                member.event_output = std::move(event_outputs);
-                member.takes_part = takes_part;
-                member.level = level;
-                self.level->add_member(std::move(member));
+                self.add(MemberPart{std::move(sources), std::move(event_inputs), std::move(followed),
+                                    std::move(event_outputs), takes_part, level});
             },
             nb::kw_only(), "sources"_a, "event_inputs"_a, "followed"_a, "event_outputs"_a, "takes_part"_a,
             "level"_a)
@@ -396,17 +361,14 @@ void bind_levels(nb::module_& module) {
             "set_instants",
             [](LevelBuilder& self, std::vector<int> outputs, bool around, std::int64_t longest,
                bool ends_outside) {
-                self.level->instants.set_outputs(std::move(outputs));
-                self.level->instants.around = around;
-                self.level->instants.longest = longest;
-                self.level->set_ends_outside(ends_outside);
+                self.add(InstantsPart{std::move(outputs), around, longest, ends_outside});
             },
             nb::kw_only(), "outputs"_a, "around"_a, "longest"_a, "ends_outside"_a)
         .def("set_messages", &set_messages, nb::kw_only(), "signals"_a, "links"_a, "members"_a, "depths"_a)
         .def(
             "set_programs",
             [](LevelBuilder& self, Program step, Program output) {
-                self.level->set_programs(std::move(step), std::move(output));
+                self.add(ProgramsPart{std::move(step), std::move(output)});
             },
             nb::kw_only(), "step"_a, "output"_a)
         .def(

@@ -11,9 +11,9 @@
 #include <optional>
 #include <stdexcept>
 
-#include "binding/level_builder.hpp"
 #include "binding/python_simulator.hpp"
 #include "engine/byte_stream.hpp"
+#include "engine/level_builder.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -36,8 +36,8 @@ double normal(double seed, double number) {
 // Where Python raises, there is no number.
 double finite_of(double found, double a) { return std::isinf(found) && std::isfinite(a) ? nan : found; }
 
-double evaluate(Program::Code code, double a, double b, double c) {
-    using enum Program::Code;
+double evaluate(Formulas::Code code, double a, double b, double c) {
+    using enum Formulas::Code;
     switch (code) {
         case add: return a + b;
         case subtract: return a - b;
@@ -60,8 +60,8 @@ double evaluate(Program::Code code, double a, double b, double c) {
         case greatest: return a > b || a != a ? a : b;
         case less: return a < b ? 1.0 : 0.0;
         case select: return a != 0.0 ? b : c;
-        case Program::Code::uniform: return hocket::uniform(a, b);
-        case Program::Code::normal: return hocket::normal(a, b);
+        case Formulas::Code::uniform: return hocket::uniform(a, b);
+        case Formulas::Code::normal: return hocket::normal(a, b);
         case count: break;
     }
     return nan;
@@ -69,7 +69,7 @@ double evaluate(Program::Code code, double a, double b, double c) {
 
 }  // namespace
 
-Program::Program(int given, const std::vector<double>& constants,
+Formulas::Formulas(int given, const std::vector<double>& constants,
                  const std::vector<std::array<int, 4>>& operations, std::vector<int> results)
     : first_(given + static_cast<int>(constants.size())), results_(std::move(results)) {
     const auto check = [](int place, int limit) {
@@ -89,7 +89,7 @@ Program::Program(int given, const std::vector<double>& constants,
     for (int place : results_) check(place, number);
 }
 
-void Program::run(double* results) {
+void Formulas::run(double* results) {
     double* const registers = registers_.data();
     double* to = registers + first_;
     for (const Operation& each : operations_)

@@ -12,7 +12,7 @@
 namespace hocket {
 
 // Operations on registers: first what is given, then constants, then what each operation gives.
-class Program {
+class Formulas {
   public:
     // In the order of OPERATIONS in simulators/formulas.py.
     enum class Code : int {
@@ -42,9 +42,9 @@ class Program {
         Code code;
         std::array<int, 3> places;
     };
-    Program() = default;
+    Formulas() = default;
     // Raises std::invalid_argument for registers that are not there.
-    Program(int given, const std::vector<double>& constants,
+    Formulas(int given, const std::vector<double>& constants,
             const std::vector<std::array<int, 4>>& operations, std::vector<int> results);
     double* given() { return registers_.data(); }
     int count() const { return static_cast<int>(results_.size()); }
@@ -66,7 +66,7 @@ class Block final : public Simulator {
         bool instants = false;  // its level takes instants
         bool takes_part = false;
         bool moves = false;  // it has `advance`
-        Program advance, show, next, react;
+        Formulas advance, show, next, react;
         std::vector<double> state;
     };
     explicit Block(Setup setup);

@@ -458,7 +458,9 @@ class Column:
 class Level:
     """A level under construction; `Engine` and `add_level` take it over."""
 
-    def __init__(self, *, number: int, clock: Clock, length: int, degree: int, inputs: int) -> None: ...
+    def __init__(
+        self, *, number: int, clock: Clock, length: int, degree: int, inputs: int, keeps: bool = False
+    ) -> None: ...
     def add_state_space(
         self, *, model: LinearModel, z: _Floats, last_h: float, micro: RowBuffer | None, ports: Sequence[int]
     ) -> None: ...

@@ -15,7 +15,8 @@ from types import MappingProxyType, TracebackType
 from typing import Any
 
 from hocket.engine.initialise import initialise
-from hocket.engine.native.engine import TICKS, native_obstacle
+from hocket.engine.native.engine import native_obstacle
+from hocket.engine.native.handover import TICKS
 from hocket.engine.native.stepper import NativeStepper
 from hocket.engine.opening import open_level, simulator_notes
 from hocket.engine.portable_state import dump_state
