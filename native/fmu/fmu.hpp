@@ -114,7 +114,7 @@ class Fmu : public Simulator {
     };
     bool prepare(const Experiment& experiment);
     bool begin();  // enters initialisation
-    bool ready();  // leaves initialisation, if that is still to do
+    bool ready() override;  // leaves initialisation, if that is still to do
     void close();
 
     bool step(const Span& span, const double* u) override;
