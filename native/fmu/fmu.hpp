@@ -113,7 +113,7 @@ class Fmu : public Simulator {
         double tolerance = 0.0;
     };
     bool prepare(const Experiment& experiment);
-    bool begin();  // enters initialisation
+    bool begin();           // enters initialisation
     bool ready() override;  // leaves initialisation, if that is still to do
     void close();
 

@@ -609,7 +609,7 @@ class DriveKind(Enum):
     output = ...
 
 class StartProgram:
-    """What the start of a tree needs to know beside its levels; native/engine/start_program.hpp tells more."""
+    """What the start of a tree needs to know beside its levels, see native/engine/start_program.hpp."""
 
     def __init__(self) -> None: ...
     def add_leaf(
