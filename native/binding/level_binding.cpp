@@ -319,7 +319,8 @@ void bind_levels(nb::module_& module) {
              "observes"_a, "places"_a, "rows"_a, "inputs"_a, "outputs"_a)
         .def("add_native", &add_native, nb::kw_only(), "simulator"_a, "rows"_a, "inputs"_a, "outputs"_a)
         .def("add_level", &add_level, nb::kw_only(), "level"_a, "rows"_a, "inputs"_a, "outputs"_a)
-        .def("add_input", [](LevelBuilder& self, const FittedInput& input) { self.add(input); }, "input"_a)
+        .def(
+            "add_input", [](LevelBuilder& self, const FittedInput& input) { self.add(input); }, "input"_a)
         .def(
             "add_text",
             [](LevelBuilder& self, int child, int output, int target, int input) {

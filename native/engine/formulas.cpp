@@ -70,7 +70,7 @@ double evaluate(Formulas::Code code, double a, double b, double c) {
 }  // namespace
 
 Formulas::Formulas(int given, const std::vector<double>& constants,
-                 const std::vector<std::array<int, 4>>& operations, std::vector<int> results)
+                   const std::vector<std::array<int, 4>>& operations, std::vector<int> results)
     : first_(given + static_cast<int>(constants.size())), results_(std::move(results)) {
     const auto check = [](int place, int limit) {
         if (place < 0 || place >= std::max(limit, 1))

@@ -45,7 +45,7 @@ class Formulas {
     Formulas() = default;
     // Raises std::invalid_argument for registers that are not there.
     Formulas(int given, const std::vector<double>& constants,
-            const std::vector<std::array<int, 4>>& operations, std::vector<int> results);
+             const std::vector<std::array<int, 4>>& operations, std::vector<int> results);
     double* given() { return registers_.data(); }
     int count() const { return static_cast<int>(results_.size()); }
     void run(double* results);

@@ -116,10 +116,9 @@ struct ProgramsPart {
     Program step, output;
 };
 
-using LevelPartKind =
-    std::variant<StateSpacePart, SampledPart, ProjectedPart, SimulatorPart, LevelPart, FittedInput, TextPart,
-                 TextPortsPart, OutputPart, SamplesPart, MemoryPart, AccountsPart, MemberPart, InstantsPart,
-                 ProgramsPart>;
+using LevelPartKind = std::variant<StateSpacePart, SampledPart, ProjectedPart, SimulatorPart, LevelPart,
+                                   FittedInput, TextPart, TextPortsPart, OutputPart, SamplesPart, MemoryPart,
+                                   AccountsPart, MemberPart, InstantsPart, ProgramsPart>;
 
 // Each raises std::invalid_argument for what does not fit the level.
 void build(Level& level, StateSpacePart part);
@@ -143,8 +142,7 @@ struct LevelBuilder {
     LevelBuilder(const LevelHead& head, bool keeps)
         : head(head),
           keeps(keeps),
-          level(
-              std::make_shared<Level>(head.number, head.clock, head.length, head.degree, head.inputs)) {}
+          level(std::make_shared<Level>(head.number, head.clock, head.length, head.degree, head.inputs)) {}
 
     template <class Part> void add(Part part) {
         if (keeps) parts.emplace_back(part);
