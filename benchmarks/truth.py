@@ -1,7 +1,7 @@
 """How true is what `hocket check` says: nonlinear, switched, sampled and black-box systems against SciPy.
 
-In:  `python benchmarks/truth.py [--half tune|report|fresh|all] [--as pythonfmu|c] [--only NAME] [--verbose]
-     [--json FILE]`; `--convergence`: does each coupling converge to its reference as steps become shorter?
+In:  `python benchmarks/truth.py [--half tune|report|fresh|later|all] [--as pythonfmu|c] [--only NAME]
+     [--verbose] [--json FILE]`; `--convergence`: do couplings converge with shorter steps?
      `--named`: a table of the named cases; `--references`: composed references against those by hand
 Out: the confusion table, the distribution of predicted over true error, times; if verbose a line per case
 
@@ -348,7 +348,7 @@ def print_references(systems: Iterable[System]) -> None:
 def main() -> None:
     """Read the command line, judge, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--half", choices=("tune", "report", "fresh", "all"), default="tune")
+    parser.add_argument("--half", choices=("tune", "report", "fresh", "later", "all"), default="tune")
     parser.add_argument("--as", dest="form", choices=("equations", "pythonfmu", "c"), default="equations")
     parser.add_argument("--only", action="append", default=[], help="a part of a name; may be repeated")
     parser.add_argument("--seconds", type=float, default=60.0, help="for each check")

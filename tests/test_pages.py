@@ -40,12 +40,18 @@ def _keep_car() -> dict[str, Any]:
     return {"run": hk.run("car.toml", folder="runs/car-001"), "experiment": hk.read("car.toml")}
 
 
+def _new_file() -> dict[str, Any]:
+    invoked("new", "demo.toml")
+    return {}
+
+
 SETTINGS: dict[str, Callable[[], dict[str, Any]]] = {
     "accuracy_pass.md": lambda: _without_hosts("two_hosts.toml"),
     "check.md": _keep_car,
     "constraints.md": lambda: _without_hosts("massless_link.toml"),
     "distribution.md": lambda: _without_hosts("two_hosts.toml"),
     "energy.md": _couple_bond,
+    "README.md": _new_file,
     "nesting.md": lambda: {"composite": hk.read("tuned_masses.toml").composite},
     "report.md": _keep_car,
     "results.md": _keep_car,

@@ -47,9 +47,10 @@ class System:
 
     @property
     def half(self) -> str:
-        """Which half it is in: decided by its name, so that nobody chooses; "fresh": written later."""
-        if self.domain.startswith("fresh"):
-            return "fresh"
+        """Which half it is in: decided by its name, so that nobody chooses; "fresh", "later": by when."""
+        for late in ("fresh", "later"):
+            if self.domain.startswith(late):
+                return late
         return ("tune", "report")[sha256(self.name.encode()).digest()[0] % 2]
 
     def composite(self, step: float) -> hk.Composite:

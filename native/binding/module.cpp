@@ -26,6 +26,7 @@ void bind_formulas(nb::module_& module);
 void bind_levels(nb::module_& module);
 void bind_linear_models(nb::module_& module);
 void bind_operations(nb::module_& module);
+void bind_start(nb::module_& module);
 
 namespace {
 
@@ -330,7 +331,8 @@ void bind_failure(nb::module_& module) {
         .value("zeno", Kind::zeno)
         .value("chattering", Kind::chattering)
         .value("never_whole", Kind::never_whole)
-        .value("ended", Kind::ended);
+        .value("ended", Kind::ended)
+        .value("not_settled", Kind::not_settled);
     nb::enum_<Call>(module, "Call")
         .value("step", Call::step)
         .value("output", Call::output)
@@ -340,7 +342,8 @@ void bind_failure(nb::module_& module) {
         .value("due", Call::due)
         .value("react", Call::react)
         .value("commit", Call::commit)
-        .value("space_events", Call::space_events);
+        .value("space_events", Call::space_events)
+        .value("start", Call::start);
     nb::class_<Failure>(module, "Failure")
         .def_ro("kind", &Failure::kind)
         .def_ro("level", &Failure::level)
@@ -394,6 +397,7 @@ NB_MODULE(_native, module) {
     bind_linear_models(module);
     bind_levels(module);
     bind_failure(module);
+    bind_start(module);
     bind_report(module);
     // how many simulators of this process have asked to end their simulation so far
     module.def("count_end_requests", [] { return end_requests.ever.load(); });

@@ -9,7 +9,7 @@
 
 namespace hocket {
 
-enum class Call : int { step, output, slope, save, restore, due, react, commit, space_events };
+enum class Call : int { step, output, slope, save, restore, due, react, commit, space_events, start };
 
 struct Failure {
     enum class Kind : int {
@@ -29,7 +29,8 @@ struct Failure {
         zeno,         // events that pile up before some time
         chattering,   // events as close together as time can tell
         never_whole,  // a step that was made shorter again and again
-        ended         // it asks to end the simulation
+        ended,        // it asks to end the simulation
+        not_settled   // at the start: outputs keep changing
     };
     Kind kind = Kind::none;
     int level = -1;  // its number; below zero: the level that hears of it

@@ -19,9 +19,20 @@ struct Accounts;
 struct Slot;
 class Watch;
 
+// When a run starts, and when it ends, where that is known; in seconds.
+struct StartTime {
+    double t = 0.0;
+    bool ends = false;
+    double end = 0.0;
+};
+
 class Simulator {
   public:
     virtual ~Simulator() = default;
+    // To the initial state: what was built in it has nothing to do.
+    virtual bool start(const StartTime& /*when*/) { return true; }
+    // Leaves the initialisation: the inputs are those of the last output.
+    virtual bool ready() { return true; }
     // u: coefficients, a row per power of time, a column per input.
     virtual bool step(const Span& span, const double* u) = 0;
     virtual bool output(std::int64_t tick, const double* u, double* y) = 0;

@@ -113,8 +113,8 @@ class Fmu : public Simulator {
         double tolerance = 0.0;
     };
     bool prepare(const Experiment& experiment);
-    bool begin();  // enters initialisation
-    bool ready();  // leaves initialisation, if that is still to do
+    bool begin();           // enters initialisation
+    bool ready() override;  // leaves initialisation, if that is still to do
     void close();
 
     bool step(const Span& span, const double* u) override;

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.engine.initialise import _leaf_inputs, initialise
+from hocket.engine.initialise import initialise
 from hocket.engine.opening import open_level
+from hocket.engine.start_window import _leaf_inputs
 from hocket.planning.clocks import clock_of
 from hocket.planning.planner import plan_tree
 from systems import ENGINES, LAG, lag

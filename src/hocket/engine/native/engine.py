@@ -447,7 +447,7 @@ class NativeEngine:
                 blamed = simulator_error(name, call, t, error)
                 blamed.__cause__ = error
                 return blamed
-            case FailureKind.internal | FailureKind.none:
+            case FailureKind.internal | FailureKind.none | FailureKind.not_settled:
                 what = f"`{name}` was asked for a step it was not prepared for"
                 return InternalError(what, where=f"t = {t!r} s")
         assert_never(failure.kind)

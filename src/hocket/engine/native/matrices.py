@@ -12,6 +12,7 @@ import numpy as np
 
 import hocket._native as _native
 from hocket.engine.reference.level import Level
+from hocket.model.clock import Clock
 from hocket.plan import Step, walk
 from hocket.simulators.energy_projection import Projected
 from hocket.simulators.methods import micro_steps
@@ -54,7 +55,18 @@ class Matrices:
         """Return those of a linear simulator."""
         key = id(simulator.model), degree, ticks, level.takes_any_step
         if key not in self.models:
-            self.models[key] = _build_linear(simulator, level, degree, ticks, None)
+            self.models[key] = _build_linear(
+                simulator, level.clock, degree, ticks, None, level.takes_any_step
+            )
+        return self.models[key]
+
+    def window_model(
+        self, simulator: StateSpaceSimulator, clock: Clock, degree: int, ticks: int
+    ) -> _native.LinearModel:
+        """Return those of a linear simulator that runs ahead at the start, by steps of so many ticks."""
+        key = id(simulator.model), degree, (ticks,), False
+        if key not in self.models:
+            self.models[key] = _build_linear(simulator, clock, degree, (ticks,), None, False)
         return self.models[key]
 
     def balanced_model(
@@ -63,7 +75,9 @@ class Matrices:
         """Return those of one whose state follows the agreed energy."""
         key = id(simulator.recipe), degree, ticks, level.takes_any_step
         if key not in self.balances:
-            linear = _build_linear(simulator.plain, level, degree, ticks, simulator)
+            linear = _build_linear(
+                simulator.plain, level.clock, degree, ticks, simulator, level.takes_any_step
+            )
             self.balances[key] = _build_balance(simulator, linear)
         return self.balances[key]
 
@@ -85,12 +99,14 @@ def add_projected(built: _native.Level, simulator: Projected, balance: _native.B
 
 def _build_linear(
     simulator: StateSpaceSimulator,
-    level: Level,
+    clock: Clock,
     degree: int,
     lengths: tuple[int, ...],
     around: Projected | None,
+    asked: bool,
 ) -> _native.LinearModel:
-    model, clock = simulator.model, level.clock
+    """Return what is shared; `asked`: steps of other lengths are made, too."""
+    model = simulator.model
     linear = _native.LinearModel(
         rows=degree + 1,
         multistep=simulator.maps(1.0, degree).first is not None,
@@ -122,7 +138,7 @@ def _build_linear(
 
     for ticks in lengths:
         linear.add(step_maps(ticks))
-    if level.takes_any_step:
+    if asked:
         linear.ask(step_maps)
     return linear
 
