@@ -144,6 +144,8 @@ void bind_client(nb::module_& module) {
                          return names[static_cast<int>(self.end())];
                      })
         .def_prop_ro("code", &Isolated::code)
+        .def_prop_ro("took", &Isolated::took)
+        .def_prop_ro("starved", &Isolated::starved)
         .def_prop_ro("function", [](const Isolated& self) { return bytes(self.function()); })
         .def_prop_ro("asked", &Isolated::question)
         .def_prop_ro("said", [](const Isolated& self) { return bytes(self.said()); })

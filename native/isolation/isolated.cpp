@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 #include "engine/watch.hpp"
@@ -24,6 +25,7 @@ constexpr Nanoseconds spinning = 30'000;     // a wake-up costs about as much
 constexpr Nanoseconds yielding = 1'000'000;  // and is felt in steps that take less than this
 constexpr std::uint32_t settled = 64;        // questions, before one is sure of that
 constexpr Nanoseconds slice = 10'000'000;    // between two looks at the process
+constexpr double patience_at_most = 10.0;    // limits, on a machine that gives a process next to no time
 
 std::atomic<unsigned> given_up{0};  // how often the user has stopped waiting
 
@@ -35,6 +37,27 @@ bool is_crowded() {
     const int sides =
         population.load(std::memory_order_relaxed) + std::max(1, asking.load(std::memory_order_relaxed));
     return sides > available;
+}
+
+// What the system tells of a process: how long it has worked, has waited for a processor before that, and
+// whether it would work if it had one.
+struct Presence {
+    Nanoseconds worked = 0, starved = 0;
+    bool ready = false;
+};
+
+Presence find_presence([[maybe_unused]] ProcessId process) {
+    Presence found;
+#ifdef __linux__
+    const std::string folder = "/proc/" + std::to_string(process);
+    std::ifstream times(folder + "/schedstat"), state(folder + "/stat");
+    times >> found.worked >> found.starved;
+    std::string line;
+    std::getline(state, line);
+    const std::size_t name = line.rfind(") ");  // it may hold anything
+    found.ready = name != std::string::npos && line.compare(name + 2, 1, "R") == 0;
+#endif
+    return found;
 }
 
 }  // namespace
@@ -91,6 +114,8 @@ void Isolated::give_up() { ++given_up; }
 
 bool Isolated::wait_long(const char* name, double limit) {
     const Nanoseconds begin = now();
+    const Presence before = find_presence(process_);
+    Nanoseconds worked = before.worked;
     const unsigned round = given_up.load();
     said_.clear();
     for (;;) {
@@ -102,7 +127,7 @@ bool Isolated::wait_long(const char* name, double limit) {
             return true;
         else if (!look(end))
             ;  // and may have answered before
-        else if (static_cast<double>(now() - begin) > limit * 1e9)
+        else if (is_late(begin, before.starved, worked, limit))
             end = End::late;
         if (end == End::none) {
             if (!listen()) {
@@ -118,6 +143,18 @@ bool Isolated::wait_long(const char* name, double limit) {
             return false;
         }
     }
+}
+
+// What it has waited for a processor is no fault of the FMU, and does not count; but there is an end to that.
+// How long it has waited is known once it works again.
+bool Isolated::is_late(Nanoseconds begin, Nanoseconds starved, Nanoseconds& worked, double limit) {
+    took_ = static_cast<double>(now() - begin) * 1e-9;
+    if (took_ <= limit) return false;
+    const Presence found = find_presence(process_);
+    const bool waits = found.ready && found.worked == worked;
+    worked = found.worked;
+    starved_ = static_cast<double>(found.starved - starved) * 1e-9;
+    return (!waits && took_ - starved_ > limit) || took_ > patience_at_most * limit;
 }
 
 bool Isolated::is_wanted() {

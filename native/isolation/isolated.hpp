@@ -63,6 +63,9 @@ class Isolated final : public Simulator {
     const std::string& question() const { return asked_; }
     const std::string& said() const { return said_; }  // its complaint during that
     const std::string& problem() const { return problem_; }
+    // of a call that took too long, in seconds: all, and that without a processor
+    double took() const { return took_; }
+    double starved() const { return starved_; }
 
     // Set by the module, for threads that no run looks after: runs the handlers of pending signals; true if
     // one of them raised.
@@ -83,7 +86,8 @@ class Isolated final : public Simulator {
     bool raise(Ask ask);
     bool wait(const char* name, double limit);
     bool wait_long(const char* name, double limit);
-    bool look(End& end);      // false: it has ended
+    bool look(End& end);  // false: it has ended
+    bool is_late(Nanoseconds begin, Nanoseconds starved, Nanoseconds& worked, double limit);
     static bool is_wanted();  // whether anybody still waits for the answer
     void note_end(End how, const char* name);
     void kill();
@@ -107,6 +111,7 @@ class Isolated final : public Simulator {
     Failure failure_;
     End end_ = End::none;
     int code_ = 0;
+    double took_ = 0.0, starved_ = 0.0;
     std::string asked_, said_, problem_;
 };
 

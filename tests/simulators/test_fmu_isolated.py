@@ -200,6 +200,34 @@ def test_a_step_without_end_is_waited_for_as_long_as_the_limit_and_not_much_long
     simulator.close()
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="processes are starved by means of Linux")
+def test_a_process_without_a_processor_is_waited_for(tmp_path):
+    """Its step takes some milliseconds, and begins when the other process on its processor is gone."""
+    simulator = Fmu(build("vanderpol", 2, folder=tmp_path), isolate=True, time_limit="300 ms").open()
+    u = np.zeros((1, len(simulator.model.inputs)))
+    simulator.start(0.0)
+    simulator.output(0.0, u)
+    process, core = simulator._process.pid, min(os.sched_getaffinity(0))
+    spin = f"import os\nos.sched_setaffinity(0, {{{core}}})\nprint(flush=True)\nwhile True: pass"
+    other = subprocess.Popen([sys.executable, "-c", spin], stdout=subprocess.PIPE)
+
+    def release():
+        os.sched_setscheduler(process, os.SCHED_OTHER, os.sched_param(0))
+        other.kill()
+
+    assert other.stdout is not None
+    with other:
+        other.stdout.readline()
+        os.sched_setaffinity(process, {core})
+        os.sched_setscheduler(process, os.SCHED_IDLE, os.sched_param(0))
+        timer = threading.Timer(0.8, release)
+        timer.start()
+        simulator.step(0.0, 0.1, u)
+        timer.join()
+    simulator.close()
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_steps_without_end(tmp_path, engine):
     model = Fmu(build("hangs", 2, folder=tmp_path), isolate=True, time_limit="300 ms")

@@ -72,6 +72,8 @@ def process_end_error(door: Any, limit: Fraction) -> SimulatorError:
     said = door.said.decode(errors="replace")
     if door.end == "late":
         what = f"{subject} took longer than {format_duration(limit)}"
+        if door.took > 9 * limit:
+            what = f"{subject} did not end in {door.took:.3g} s, in which it hardly had a processor"
         what += f": {function} did not return" if function else ""
         return SimulatorError(what, hint=_LONGER)
     causes = {"exited": f"exit code {door.code}", "vanished": "cause unknown,"}
