@@ -291,7 +291,12 @@ static Model *instantiate(Host host, const char *name, const char *token) {
         abort();
     setenv(mark, process, 1);
 #endif
+#ifdef SHARES_STATE
+    static Model *shared; /* never freed */
+    Model *m = shared = shared ? shared : malloc(TABLE.size);
+#else
     Model *m = malloc(TABLE.size);
+#endif
     memcpy(m, TABLE.defaults, TABLE.size);
     m->host = host;
     m->host.name = strdup(name);
@@ -307,7 +312,11 @@ static Model *instantiate(Host host, const char *name, const char *token) {
 static void release(Model *m) {
     destroy(m);
     free(m->host.name);
+#ifdef SHARES_STATE
+    m->host.name = NULL; /* others have it, too */
+#else
     free(m);
+#endif
 }
 
 __attribute__((unused))
