@@ -10,6 +10,9 @@
 #ifdef ABORTS_SECOND_INSTANCE
 #include <unistd.h>
 #endif
+#ifdef ROUNDS_UP
+#include <fenv.h>
+#endif
 
 #include "model.h"
 
@@ -290,6 +293,12 @@ static Model *instantiate(Host host, const char *name, const char *token) {
     if (getenv(mark) && !strcmp(getenv(mark), process))
         abort();
     setenv(mark, process, 1);
+#endif
+#ifdef ROUNDS_UP
+    fesetround(FE_UPWARD);
+#endif
+#ifdef PRINTS
+    printf("%s says hello\n", name);
 #endif
 #ifdef SHARES_STATE
     static Model *shared; /* never freed */

@@ -80,7 +80,7 @@ def two_lags(path, **options):
 @pytest.mark.parametrize("interface", ["co-simulation", "model-exchange"])
 @pytest.mark.parametrize("version", [2, 3])
 def test_instances_that_share_their_state_are_kept_apart(tmp_path, version, interface):
-    """1 - 0.9^3 = 0.271 of u: steps of 0.1 s of T y' = u - y, as one alone makes them; 1 - exp(-0.3) integrated."""
+    """0.271 = 1 - 0.9^3 of u: steps of 0.1 s of T y' = u - y, as one alone makes them."""
     path = build("lag", version, folder=tmp_path, defines=["SHARES_STATE"])
     run = hk.run(two_lags(path, interface=interface), stop=0.3)
     exact = 0.271 if interface == "co-simulation" else 1.0 - math.exp(-0.3)
@@ -106,6 +106,25 @@ def test_honest_instances_do_not_disturb_each_other(tmp_path, name, version):
     first_contact.meet(model)
     assert first_contact.recorded_sharing(model) == ""
     assert not model.is_isolated
+
+
+def rounds_to_nearest():
+    """Return whether this thread does, and not upwards."""
+    return 1.0 + float.fromhex("0x1p-60") == 1.0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_an_fmu_that_changes_how_its_process_rounds_gets_one_of_its_own(tmp_path, version, engine):
+    path = build("lag", version, folder=tmp_path, defines=["ROUNDS_UP"])
+    run = hk.run(Fmu(path, u=1.0), stop=0.3, step=0.1, engine=engine)
+    (note,) = run.info["notes"]
+    assert "it changes how its process computes with floating-point numbers" in note
+    assert rounds_to_nearest()
+    first_contact._known.clear()
+    run = hk.run(Fmu(path, u=1.0, isolate=False), stop=0.3, step=0.1, engine=engine)
+    assert rounds_to_nearest(), "it was set back"
+    assert run.final("lag.y") == pytest.approx(0.271, rel=1e-12)
 
 
 def test_what_is_random_in_each_process_is_not_called_shared(tmp_path, monkeypatch):

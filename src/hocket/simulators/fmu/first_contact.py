@@ -90,7 +90,7 @@ def recorded_end(model: Fmu) -> str:
 
 
 def recorded_sharing(model: Fmu) -> str:
-    """Return how instances of the FMU disturb each other in one process; empty: they do not, or not yet tried."""
+    """Return how instances of the FMU disturb each other in one process; empty: not at all, or not tried."""
     return _recall(model, SHARING, _sharing)
 
 
@@ -314,12 +314,16 @@ def _try_out(model: Fmu) -> tuple[str | None, str]:
 
 
 def _find_sharing(simulator: Any, model: Fmu) -> str:
-    """Return how an instance goes another way when it takes turns with another in one process; empty: it does not.
+    """Return how instances, or other simulators, are disturbed by one in the same process; empty: not at all.
 
     What goes another way in every new process says nothing: it may be random.
     """
     from hocket.simulators.fmu.probe.driver import input_values
 
+    if simulator.changes_arithmetic():
+        return (
+            "it changes how its process computes with floating-point numbers (rounding, small numbers, traps)"
+        )
     t, h = model.description.start or 0.0, _step(model)
     ways = simulator.run_beside(t, h, STEPS, [list(u) for u in dict.fromkeys(input_values(model))])
     if ways is None:
@@ -339,7 +343,7 @@ def _repeats(model: Fmu) -> bool:
     """Return whether it makes the same steps in each new process."""
     from hocket.simulators.fmu.isolated import open_quietly
 
-    rows = []
+    rows: list[Array] = []
     for _ in range(2):
         simulator = open_quietly(model)
         try:
@@ -349,7 +353,7 @@ def _repeats(model: Fmu) -> bool:
         finally:
             with suppress(SimulatorError):
                 simulator.close()
-    return np.array_equal(*rows, equal_nan=True)
+    return np.array_equal(rows[0], rows[1], equal_nan=True)
 
 
 def _start_again(simulator: Any, model: Fmu) -> None:

@@ -443,6 +443,10 @@ class IsolatedFmu:
 
         return self._call("run_beside", t, h, steps, inputs, read=read)
 
+    def changes_arithmetic(self) -> bool:
+        """Return whether it has changed how its process computes with floating-point numbers."""
+        return self._call("changes_arithmetic", read=_read_truth)
+
     def refuse_saving(self, why: str) -> None:
         """Make every save an error from now on."""
         self._call("refuse_saving", why, read=_read_nothing)

@@ -144,10 +144,10 @@ class Service:
         return struct.pack("=Q", len(a)) + np.block([[a, b], [c, d]]).astype(float).tobytes()
 
     def run_beside(self, t: float, h: float, steps: int, inputs: list[list[float]]) -> Any:
-        """Return rows of another instance alone, and of one that takes turns with a third; none if nothing moves.
+        """Return rows of another instance alone, and of one that takes turns with a third.
 
-        In place of them the words of an error, if one fails. The third is a step ahead, under other inputs, or
-        the same where it fails under those.
+        None if nothing moves; the words of an error, if one fails. The third is a step ahead, under other
+        inputs, or the same where it fails under those.
         """
         import numpy as np
 
@@ -168,6 +168,12 @@ class Service:
                     words = error.faults[0].what[:_LONGEST]
             return words
         return None
+
+    def changes_arithmetic(self) -> bool:
+        """Return whether the FMU has changed how its process computes with floating-point numbers."""
+        from hocket import _native
+
+        return _native.changes_arithmetic()
 
     def _take_turns(self, t: float, h: float, steps: int, inputs: list[list[float]]) -> list[list[float]]:
         """Return the outputs of the first of so many new instances, before and after its steps."""
