@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hocket import blocks as blocks
+    from hocket import testing as testing
     from hocket.analysis.coupling_check import check
     from hocket.analysis.error_budget import error_budget
     from hocket.analysis.run_comparison import compare
@@ -125,6 +127,10 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
             from importlib import import_module
 
             found = getattr(import_module(f"hocket.{_MODULE_OF[name]}"), name)
+        elif name in ("blocks", "testing"):
+            from importlib import import_module
+
+            found = import_module(f"hocket.{name}")
         else:
             raise AttributeError(f"module `hocket` has no attribute `{name}`")
         globals()[name] = found

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -18,9 +19,10 @@ from scipy.linalg import expm
 import hocket as hk
 from command_line import good
 from fmus.build import build
-from stories.weather import temperature, write_weather
+from systems import EXAMPLES
 
 HERE = Path(__file__).parent
+WEATHER = runpy.run_path(str(EXAMPLES / "gallery/weather.py"))
 LINES = {"engineer.sh": 10, "control.py": 32, "building.py": 29, "student.py": 22, "ci.sh": 7}
 """What each of them has to type: lines that are neither empty nor a comment."""
 
@@ -111,7 +113,7 @@ def test_a_control_engineer_learns_what_sampling_costs(tmp_path):
 
 
 def test_a_building_researcher_gets_the_heat_of_each_month_in_a_line(tmp_path):
-    write_weather(tmp_path / "weather.epw")
+    WEATHER["write_weather"](tmp_path / "weather.epw")
     printed = tell("building.py", tmp_path)
     months = [float(line.split()[1]) for line in printed.splitlines() if line[:4] in ("2024", "2025")]
     assert len(months) == 12
@@ -119,7 +121,7 @@ def test_a_building_researcher_gets_the_heat_of_each_month_in_a_line(tmp_path):
     year = 365 * 86400.0
     # what was heated went outside, or is still there: no coupling loses a joule over the year
     inside = run.aggregate("zone*.T")["mean"].to_numpy()
-    outside = np.array([temperature(hour) for hour in range(8761)])
+    outside = np.array([WEATHER["temperature"](hour) for hour in range(8761)])
     outside[0] = outside[-1]
     mean = float(np.trapezoid(outside, dx=3600.0)) / year
     ends = np.array([run.final(f"zone{k}.T") for k in range(20)])
