@@ -183,8 +183,8 @@ def margins(loop: StateSpace | Iterable[StateSpace], delay: float = 0.0) -> Marg
     """Return the margins of an open loop: a linear model with one input and one output, or several in a row.
 
     Of a linear `PID` the way from `measured` to `control` counts, its sign turned: the loop closes with
-    negative feedback. `delay` is a delay in the loop, in seconds; with one, `stable` is what the margins say, for a loop
-    whose own poles are not unstable (Nyquist), and it is an error for one whose poles are.
+    negative feedback. `delay` is a delay in the loop, in seconds; with one, `stable` is what the margins say,
+    for a loop whose own poles are not unstable (Nyquist), and it is an error for one whose poles are.
     """
     parts = [loop] if isinstance(loop, StateSpace) else loop
     expect(isinstance(parts, Iterable), "loop", loop, "a linear model, or a list of them")

@@ -185,7 +185,7 @@ class LimitedPID(Block):
         K, rate = self.K, 0.0 if self.Ti is None else self.K / self.Ti
         fast = 0.0 if self.Td is None else 1.0 / self.filtered
         kick = 0.0 if self.Td is None else K * self.N
-        # a part that is missing has no state: one that stands still would put the loop on the stability boundary
+        # a part that is missing has no state: one that stands still has the spectral radius 1
         has = [k for k, moves in enumerate((rate != 0.0 or self.i0 != 0.0, self.Td is not None)) if moves]
         A, B, C = [[0.0, 0.0], [0.0, -fast]], [[rate, -rate], [self.c * fast, -fast]], [1.0, -kick]
         return StateSpace(
