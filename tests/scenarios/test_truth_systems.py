@@ -60,7 +60,7 @@ def test_all_couplings_converge_to_their_references(name):
 
 
 def test_there_are_enough_systems_in_all_parts():
-    """At least 60 are asked for; their two halves are named by a hash and about equal. The others are held out."""
+    """At least 60 are asked for, in two halves named by a hash and about equal; the others are held out."""
     count = Counter(make().half for make in CATALOGUE.values())
     halves = count["tune"] + count["report"]
     assert halves >= 70
