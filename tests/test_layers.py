@@ -124,7 +124,7 @@ def test_few_public_names():
 
 def test_tests_stand_where_the_source_does():
     """A folder of tests is named after a room, or after what it shows about several of them."""
-    across = {"laws", "scenarios", "order", "native", "energy", "fuzz"}
+    across = {"laws", "scenarios", "order", "native", "energy", "fuzz", "stories"}
     material = {"fmus", "golden", "plugin"}
     rooms = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and path.name[0] not in "._"}
     assert rooms - across - material <= set(ORDER)

@@ -69,9 +69,9 @@ class Shown:
 
     def __init__(self, kernel=True):
         self.pictures: list[str] = []
-        shell = SimpleNamespace(kernel=object()) if kernel else SimpleNamespace()
         self.modules = {
-            "IPython": SimpleNamespace(get_ipython=lambda: shell),
+            "ipykernel": SimpleNamespace(),
+            "IPython": SimpleNamespace(get_ipython=lambda: object() if kernel else None),
             "IPython.display": SimpleNamespace(HTML=str, display=self.display),
         }
 
@@ -112,8 +112,7 @@ def test_a_sweep_counts_runs(monkeypatch):
     shown = show(monkeypatch)
     monkeypatch.setattr(module, "PATIENCE", -1.0)
     monkeypatch.setattr(module, "PAUSE", 0.0)
-    hk.sweep(
-        EXAMPLES / "two_masses.toml", [{"first.A[2,1]": -k} for k in (0.1, 0.2)], workers=1, processes=False
-    )
-    assert any("runs: 1 of 2 (50%" in each for each in shown.pictures)
+    variants = [{"first.A[2,1]": -k} for k in (0.1, 0.2)]
+    hk.sweep(EXAMPLES / "two_masses.toml", variants, workers=1, processes=False, realtime=100.0)
+    assert any(each.count("runs: ") and " of 2 (" in each for each in shown.pictures)
     assert not any("seconds" in each for each in shown.pictures)  # one bar, not one for each run

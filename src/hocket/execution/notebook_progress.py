@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from html import escape
+from importlib import import_module
 from typing import Any
 
 PATIENCE, PAUSE = 1.0, 0.2
@@ -19,8 +20,9 @@ PATIENCE, PAUSE = 1.0, 0.2
 def notebook_progress(what: str) -> Callable[[float, float], None] | None:
     """Return what shows a bar in the notebook that this process serves; None where there is no notebook."""
     known = sys.modules.get("IPython")
-    shell = known.get_ipython() if known is not None else None
-    return NotebookBar(what) if getattr(shell, "kernel", None) is not None else None
+    if known is None or "ipykernel" not in sys.modules or known.get_ipython() is None:
+        return None
+    return NotebookBar(what)
 
 
 class NotebookBar:
@@ -39,12 +41,11 @@ class NotebookBar:
             return
         if not ended and passed - self.shown < PAUSE:
             return
-        from IPython.display import HTML, display
-
+        pages: Any = import_module("IPython.display")
         self.shown = passed
-        drawn = HTML("" if ended else self._draw(done, total, passed))
+        drawn = pages.HTML("" if ended else self._draw(done, total, passed))
         if self.display is None:
-            self.display = display(drawn, display_id=True)
+            self.display = pages.display(drawn, display_id=True)
         else:
             self.display.update(drawn)
 
