@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hocket.analysis.coupling_check import check
     from hocket.analysis.coupled_linearisation import linearize
+    from hocket.analysis.coupling_check import check
     from hocket.analysis.error_budget import error_budget
     from hocket.analysis.run_comparison import compare
     from hocket.analysis.uncertainty import study

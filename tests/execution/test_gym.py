@@ -115,7 +115,7 @@ def test_vector_environments() -> None:
     assert observed.shape == (3, 3)
     actions = np.array([[0.1], [0.5], [-1.0]])
     for _ in range(3):
-        observed, rewards, ended, cut, _ = env.step(actions)
+        observed, rewards, *_ = env.step(actions)
     for number, action in enumerate(actions):
         single.reset()
         for _ in range(3):

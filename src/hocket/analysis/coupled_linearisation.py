@@ -15,7 +15,7 @@ import numpy as np
 
 from hocket.analysis.exact_solution import block_diagonal, check_singular_loops, leaf_system, wiring_matrices
 from hocket.analysis.linear_models import named_leaves
-from hocket.analysis.linear_reading import Reading, live_columns, read_linear
+from hocket.analysis.linear_reading import Indices, Reading, live_columns, read_linear
 from hocket.analysis.linearisation import linearise
 from hocket.coupling.wiring import CONSTANT
 from hocket.errors import Fault, Place, ScenarioError, raise_faults, suggest_nearest
@@ -186,7 +186,7 @@ def _plan_matrices(composite: Composite, inputs: list[str], outputs: list[str]) 
 
 
 def _output_rows(
-    reading: Reading, held: dict[str, str], free: Array, inputs: list[str], outputs: list[str]
+    reading: Reading, held: dict[str, str], free: Indices, inputs: list[str], outputs: list[str]
 ) -> tuple[Array, Array]:
     """Return the newest samples of outputs as rows; an output that is an input shows what it is given."""
     C, D = np.zeros((len(outputs), len(reading.cells))), np.zeros((len(outputs), len(inputs)))
@@ -233,7 +233,7 @@ def _hold(composite: Composite, holder: str, owner: str, port: Port, driven: boo
 
 
 def _hold_own_input(composite: Composite, port: Port) -> tuple[Composite, str]:
-    """Return the composite with an input of the scenario itself held inside, and the path of what holds it."""
+    """Return the composite with an input of the scenario itself held inside, and what holds it."""
     scenario = composite.scenario
     holder = free_name("held", scenario.models)
     wires = [
