@@ -106,7 +106,7 @@ def _environment_class() -> Any:
     """Return the class of environments, which needs Gymnasium to be there."""
     base: Any = _import_gymnasium().Env
 
-    class CosimulationEnv(Episodes, base):
+    class CosimulationEnv(Episodes, base):  # type: ignore[misc]
         """A co-simulation as a Gymnasium environment."""
 
     return CosimulationEnv
