@@ -231,4 +231,16 @@ void Newton::restore(Snapshot& from) {
     from.take(before_);
 }
 
+std::shared_ptr<Accelerator> make_accelerator(const AcceleratorSetup& setup) {
+    using Kind = AcceleratorSetup::Kind;
+    switch (setup.kind) {
+        case Kind::relaxation: return std::make_shared<Relaxation>(setup.number);
+        case Kind::aitken: return std::make_shared<Aitken>(setup.number);
+        case Kind::iqn_ils: return std::make_shared<IqnIls>(setup.reuse, setup.number);
+        case Kind::newton: return std::make_shared<Newton>(setup.number);
+        case Kind::fixed_point: break;
+    }
+    return std::make_shared<FixedPoint>();
+}
+
 }  // namespace hocket

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "engine/snapshot.hpp"
@@ -16,9 +17,18 @@ using Values = std::vector<double>;
 // Gives numbers to a sweep and returns what it finds; false: it failed.
 using Sweep = std::function<bool(const Values&, Values&)>;
 
+// What an accelerator is made with.
+struct AcceleratorSetup {
+    enum class Kind : int { fixed_point, relaxation, aitken, iqn_ils, newton };
+    Kind kind = Kind::fixed_point;
+    double number = 0.0;  // factor, filter, or by how much the residual falls
+    std::int64_t reuse = 0;
+};
+
 class Accelerator {
   public:
     virtual ~Accelerator() = default;
+    virtual AcceleratorSetup setup() const = 0;
     virtual void begin() {}
     virtual bool leads() const { return true; }  // false: the next guess is what was found
     // The next guess takes the place of `given`; false: a sweep failed, or `stuck`.
@@ -31,6 +41,7 @@ class Accelerator {
 // Without acceleration: the next guess is what was found.
 class FixedPoint final : public Accelerator {
   public:
+    AcceleratorSetup setup() const override { return {}; }
     bool leads() const override { return false; }
     bool next(Values& given, const Values& found, const Sweep& sweep) override;
 };
@@ -39,6 +50,7 @@ class FixedPoint final : public Accelerator {
 class Relaxation final : public Accelerator {
   public:
     explicit Relaxation(double factor) : factor_(factor) {}
+    AcceleratorSetup setup() const override { return {AcceleratorSetup::Kind::relaxation, factor_, 0}; }
     bool next(Values& given, const Values& found, const Sweep& sweep) override;
 
   private:
@@ -49,6 +61,7 @@ class Relaxation final : public Accelerator {
 class Aitken final : public Accelerator {
   public:
     explicit Aitken(double first) : first_(first), factor_(first) {}
+    AcceleratorSetup setup() const override { return {AcceleratorSetup::Kind::aitken, first_, 0}; }
     void begin() override;
     bool next(Values& given, const Values& found, const Sweep& sweep) override;
     void save(Snapshot& to) const override;
@@ -63,6 +76,7 @@ class Aitken final : public Accelerator {
 class IqnIls final : public Accelerator {
   public:
     IqnIls(std::int64_t reuse, double filter) : reuse_(reuse), filter_(filter) {}
+    AcceleratorSetup setup() const override { return {AcceleratorSetup::Kind::iqn_ils, filter_, reuse_}; }
     void begin() override;
     bool next(Values& given, const Values& found, const Sweep& sweep) override;
     void save(Snapshot& to) const override;
@@ -88,6 +102,7 @@ class IqnIls final : public Accelerator {
 class Newton final : public Accelerator {
   public:
     explicit Newton(double falls) : falls_(falls) {}
+    AcceleratorSetup setup() const override { return {AcceleratorSetup::Kind::newton, falls_, 0}; }
     void begin() override { before_ = std::numeric_limits<double>::infinity(); }
     bool next(Values& given, const Values& found, const Sweep& sweep) override;
     void save(Snapshot& to) const override;
@@ -98,5 +113,7 @@ class Newton final : public Accelerator {
     Values matrix_;
     double before_ = std::numeric_limits<double>::infinity();
 };
+
+std::shared_ptr<Accelerator> make_accelerator(const AcceleratorSetup& setup);
 
 }  // namespace hocket

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hocket.analysis.uncertainty import study
     from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
     from hocket.execution.compile import compile
+    from hocket.execution.fmu_export.export import export
     from hocket.execution.live import open
     from hocket.execution.resume import resume
     from hocket.execution.run import run
@@ -61,7 +62,7 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     "Composite", "Experiment", "Jacobi", "GaussSeidel", "Iterate", "Multirate", "Asynchronous", "Adaptive",
     "Hold", "Polynomial", "Hermite", "Nepce", "BalanceCorrection",
     # files
-    "read", "write",
+    "read", "write", "export",
     # a better coupling
     "compile", "nest", "tune",
     # running and looking
@@ -80,6 +81,7 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
         "analysis.uncertainty": ("study",),
         "errors": ("ConvergenceError", "HocketError", "ScenarioError", "SimulatorError"),
         "execution.compile": ("compile",),
+        "execution.fmu_export.export": ("export",),
         "execution.live": ("open",),
         "execution.resume": ("resume",),
         "execution.run": ("run",),
