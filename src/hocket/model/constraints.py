@@ -29,10 +29,10 @@ class Constraint:
     inputs to be found though they stand in no equation: the force that keeps `robot.x = path.x`.
 
     `law` is what is asked for at the end of each step, of the residual g, where inputs act on accelerations
-    (theory, section 13): "sliding" g' + mu g = 0; "index-1" g'' = 0, in the mean over the step; "index-2" g' = 0;
-    "index-3" g = 0; "baumgarte" g'' + 2 alpha g' + beta^2 g = 0 (None: 1/step each); "weighted" w0 g + w1 g' +
-    w2 g'' = 0 with these `weights`. With `closes` the equations need not hold at the start. With `once` inputs
-    are corrected once a step, for the next one, without rollback: a discrete sliding mode.
+    (theory, section 13): "sliding" g' + mu g = 0; "index-1" g'' = 0, in the mean over the step; "index-2"
+    g' = 0; "index-3" g = 0; "baumgarte" g'' + 2 alpha g' + beta^2 g = 0 (None: 1/step each); "weighted" w0 g
+    + w1 g' + w2 g'' = 0 with these `weights`. With `closes` the equations need not hold at the start. With
+    `once` inputs are corrected once a step, for the next one, without rollback: a discrete sliding mode.
     """
 
     equations: tuple[str, ...]

@@ -39,8 +39,8 @@ class Coupler:
     is in the list `middle` taken in the middle of the step, for u is held over all of it. g' follows from the
     ports in `rates`, else from the slopes of what it `reads`. `start` is u before the first step. `laws` are
     weights of g, g' and g'' per equation in place of g' + mu g; g'' is the change of g' over the step, and
-    `start_rates` are g' before the first one (of degree 1: g). `once`: it works in no iteration, and corrects u
-    for the next step, at whose end s is what it would be if g' (of degree 1: g) went on as in the last one.
+    `start_rates` are g' before the first one (of degree 1: g). `once`: it works in no iteration, and corrects
+    u for the next step, at whose end s is what it would be if g' (of degree 1: g) went on as in the last one.
 
     Ports have the paths of those they stand for. The outputs `gap`, or `gap1`, `gap2` ..., are the residuals
     g as they are; of degree 0, as they were in the last step, and at the start as they are.

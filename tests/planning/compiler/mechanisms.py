@@ -1,4 +1,4 @@
-"""Three mechanisms of bodies that equations join, with their exact motion: pendulum, slider-crank, four-bar."""
+"""Three mechanisms of bodies that equations join, with their exact motion."""
 
 import numpy as np
 from scipy.integrate import solve_ivp

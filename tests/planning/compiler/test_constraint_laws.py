@@ -1,4 +1,4 @@
-"""Laws of constraints: index 1, 2, 3, Baumgarte, weighted, sliding; gaps that close; once a step, no rollback."""
+"""Laws of constraints, gaps that close at the start, and corrections once a step without rollback."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def apart(constraint, **more):
 
 @pytest.mark.parametrize("once", [False, True])
 def test_a_gap_of_a_centimetre_closes_as_the_law_says(once):
-    """g' + 5 g = 0 from rest: after the first step the gap falls as exp(-5 t), as fast as the steps resolve."""
+    """g' + 5 g = 0 from rest: after the first step the gap falls as exp(-5 t)."""
     constraint = replace(LINK, mu=5.0, closes=True, once=once)
     run = hk.run(hk.Composite(apart(constraint), 0.002), stop=2)
     gap = run["link.gap1"]
