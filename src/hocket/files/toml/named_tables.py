@@ -25,7 +25,7 @@ from hocket.files.toml.forms import (
 )
 from hocket.files.toml.syntax import WRONG, FilePlace
 from hocket.files.toml.table_kinds import Field, NamedTablesForm, Section, table_kind
-from hocket.model.bonds import Balance, Bond, named_bonds
+from hocket.model.bonds import AgreedPower, Balance, Bond, named_bonds
 from hocket.model.constraints import Constraint, LawName, named_constraints
 from hocket.model.crossings import Crossing, Direction, named_crossings
 from hocket.model.distributions import Distribution
@@ -45,6 +45,7 @@ BOND = table_kind(
         "balance", ChoiceForm(get_args(Balance)), "how both sides agree on the power; left out: they do not"
     ),
     Field("eps", NUMBER, "of the inversion: outputs below this part of the largest are not divided by"),
+    Field("power", ChoiceForm(get_args(AgreedPower)), "what both agree on; left out: the product"),
     tagged=False,
 )
 
