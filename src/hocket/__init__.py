@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from hocket.analysis.error_budget import error_budget
     from hocket.analysis.run_comparison import compare
     from hocket.analysis.uncertainty import study
-    from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
+    from hocket.errors import ConvergenceError, HocketError, HostError, ScenarioError, SimulatorError
     from hocket.execution.compile import compile
+    from hocket.execution.distributed.lead import run_distributed
     from hocket.execution.live import open
     from hocket.execution.resume import resume
     from hocket.execution.run import run
@@ -65,9 +66,10 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     # a better coupling
     "compile", "nest", "tune",
     # running and looking
-    "check", "run", "resume", "open", "sweep", "study", "fit", "error_budget", "Run", "open_run", "compare",
+    "check", "run", "run_distributed", "resume", "open", "sweep", "study", "fit", "error_budget",
+    "Run", "open_run", "compare",
     # what can go wrong
-    "HocketError", "ScenarioError", "SimulatorError", "ConvergenceError",
+    "HocketError", "ScenarioError", "SimulatorError", "ConvergenceError", "HostError",
 ]
 # fmt: on
 
@@ -78,11 +80,12 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
         "analysis.error_budget": ("error_budget",),
         "analysis.run_comparison": ("compare",),
         "analysis.uncertainty": ("study",),
-        "errors": ("ConvergenceError", "HocketError", "ScenarioError", "SimulatorError"),
+        "errors": ("ConvergenceError", "HocketError", "HostError", "ScenarioError", "SimulatorError"),
         "execution.compile": ("compile",),
         "execution.live": ("open",),
         "execution.resume": ("resume",),
         "execution.run": ("run",),
+        "execution.distributed.lead": ("run_distributed",),
         "execution.sweep": ("sweep",),
         "files.formats": ("read", "write"),
         "files.run_folder": ("Run", "open_run"),
