@@ -11,6 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hocket import blocks as blocks
+    from hocket import testing as testing
+    from hocket.analysis.coupled_linearisation import linearize
     from hocket.analysis.coupling_check import check
     from hocket.analysis.error_budget import error_budget
     from hocket.analysis.run_comparison import compare
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from hocket.errors import ConvergenceError, HocketError, HostError, ScenarioError, SimulatorError
     from hocket.execution.compile import compile
     from hocket.execution.distributed.lead import run_distributed
+    from hocket.execution.gym import gym
     from hocket.execution.live import open
     from hocket.execution.resume import resume
     from hocket.execution.run import run
@@ -68,6 +72,8 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     # running and looking
     "check", "run", "run_distributed", "resume", "open", "sweep", "study", "fit", "error_budget",
     "Run", "open_run", "compare",
+    # for other tools
+    "gym", "linearize",
     # what can go wrong
     "HocketError", "ScenarioError", "SimulatorError", "ConvergenceError", "HostError",
 ]
@@ -77,11 +83,13 @@ __all__ = [  # noqa: RUF022 - in the order of the story
 if not TYPE_CHECKING:  # a checker of types must go on to see names that are not there
     _MODULES = {
         "analysis.coupling_check": ("check",),
+        "analysis.coupled_linearisation": ("linearize",),
         "analysis.error_budget": ("error_budget",),
         "analysis.run_comparison": ("compare",),
         "analysis.uncertainty": ("study",),
         "errors": ("ConvergenceError", "HocketError", "HostError", "ScenarioError", "SimulatorError"),
         "execution.compile": ("compile",),
+        "execution.gym": ("gym",),
         "execution.live": ("open",),
         "execution.resume": ("resume",),
         "execution.run": ("run",),
@@ -128,6 +136,10 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
             from importlib import import_module
 
             found = getattr(import_module(f"hocket.{_MODULE_OF[name]}"), name)
+        elif name in ("blocks", "testing"):
+            from importlib import import_module
+
+            found = import_module(f"hocket.{name}")
         else:
             raise AttributeError(f"module `hocket` has no attribute `{name}`")
         globals()[name] = found

@@ -19,6 +19,7 @@ import numpy as np
 from hocket.engine.selection import choose_tables
 from hocket.errors import Fault, ScenarioError
 from hocket.execution.checkpoint_identity import refuse_unportable
+from hocket.execution.notebook_progress import notebook_progress
 from hocket.execution.session import EngineName, Execution, Job, Progress, pause_collector
 from hocket.files.experiments import ExperimentLike, as_experiment, vary_experiment
 from hocket.files.run_folder import Run, RunFolder
@@ -96,7 +97,7 @@ def run(
         threads=threads,
         realtime=realtime,
         checkpoint_every=checkpoint_every,
-        progress=progress,
+        progress=notebook_progress("seconds") if progress is None else progress,
     )
 
 
