@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from hocket.analysis.interface_jacobian import interface_jacobian
     from hocket.analysis.run_comparison import compare
     from hocket.analysis.uncertainty import study
-    from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
+    from hocket.errors import ConvergenceError, HocketError, HostError, ScenarioError, SimulatorError
     from hocket.execution.compile import compile
+    from hocket.execution.distributed.lead import run_distributed
     from hocket.execution.gym import gym
     from hocket.execution.live import open
     from hocket.execution.resume import resume
@@ -71,12 +72,17 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     # a better coupling
     "compile", "nest", "tune",
     # running and looking
+<<<<<<< HEAD
     "check", "run", "resume", "open", "sweep", "study", "fit", "error_budget", "Run", "open_run", "compare",
     "interface_jacobian",
+=======
+    "check", "run", "run_distributed", "resume", "open", "sweep", "study", "fit", "error_budget",
+    "Run", "open_run", "compare",
+>>>>>>> origin/main
     # for other tools
     "gym", "linearize",
     # what can go wrong
-    "HocketError", "ScenarioError", "SimulatorError", "ConvergenceError",
+    "HocketError", "ScenarioError", "SimulatorError", "ConvergenceError", "HostError",
 ]
 # fmt: on
 
@@ -89,12 +95,13 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
         "analysis.interface_jacobian": ("interface_jacobian",),
         "analysis.run_comparison": ("compare",),
         "analysis.uncertainty": ("study",),
-        "errors": ("ConvergenceError", "HocketError", "ScenarioError", "SimulatorError"),
+        "errors": ("ConvergenceError", "HocketError", "HostError", "ScenarioError", "SimulatorError"),
         "execution.compile": ("compile",),
         "execution.gym": ("gym",),
         "execution.live": ("open",),
         "execution.resume": ("resume",),
         "execution.run": ("run",),
+        "execution.distributed.lead": ("run_distributed",),
         "execution.sweep": ("sweep",),
         "files.formats": ("read", "write"),
         "files.run_folder": ("Run", "open_run"),
