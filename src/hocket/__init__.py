@@ -72,13 +72,8 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     # a better coupling
     "compile", "nest", "tune",
     # running and looking
-<<<<<<< HEAD
-    "check", "run", "resume", "open", "sweep", "study", "fit", "error_budget", "Run", "open_run", "compare",
-    "interface_jacobian",
-=======
     "check", "run", "run_distributed", "resume", "open", "sweep", "study", "fit", "error_budget",
-    "Run", "open_run", "compare",
->>>>>>> origin/main
+    "Run", "open_run", "compare", "interface_jacobian",
     # for other tools
     "gym", "linearize",
     # what can go wrong
