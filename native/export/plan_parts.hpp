@@ -83,9 +83,11 @@ template <class Line> void list(Line& line, StepReadOperation& it) {
 template <class Line> void list(Line& line, SolveOperation& it) { line(it.children, it.number, it.unknowns); }
 template <class Line> void list(Line& line, SaveOperation& it) { line(it.children); }
 template <class Line> void list(Line& line, RestoreOperation& it) { line(it.children); }
-template <class Line> void list(Line& line, AcceleratorSetup& it) { line(it.kind, it.number, it.reuse); }
+template <class Line> void list(Line& line, AcceleratorSetup& it) {
+    line(it.kind, it.number, it.reuse, it.jacobian);
+}
 template <class Line> void list(Line& line, RepeatOperation& it) {
-    line(it.body, it.number, it.at_most, it.until, it.unknowns, it.accelerator);
+    line(it.body, it.number, it.at_most, it.until, it.unknowns, it.samples, it.accelerator);
 }
 template <class Line> void list(Line& line, StepSizeController& it) {
     line(it.tolerance, it.estimate, it.per_unit, it.gains, it.quantum, it.largest, it.wanted, it.first);

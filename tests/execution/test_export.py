@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from fractions import Fraction
@@ -59,12 +60,7 @@ def test_random_levels_in_levels_give_the_same_bits(seed, tmp_path):
     if composite.capabilities.variable_step:
         pytest.skip("steps of any length need matrices from Python")
     experiment = Experiment(composite, stop=5 * composite.step)
-    try:
-        file = hocket.export(experiment, tmp_path / "one.fmu", fmi=VERSIONS[seed % 2])
-    except ScenarioError as error:
-        assert "any length" in str(error) or "agrees on energies" in str(error)
-        pytest.skip("cannot be exported")
-    same_bits(experiment, file)
+    same_bits(experiment, hocket.export(experiment, tmp_path / "one.fmu", fmi=VERSIONS[seed % 2]))
 
 
 class Slave:
@@ -134,8 +130,6 @@ print(json.dumps(slave.steps(100, 0.01, PORTS, 50)))
 
 
 def test_a_state_goes_on_in_another_process_with_the_same_bits(masses, tmp_path):
-    import json
-
     slave = Slave(masses, tmp_path / "a").begin()
     slave.steps(50, 0.01, PORTS)
     (tmp_path / "state").write_bytes(slave.fmu.serializeFMUstate(slave.fmu.getFMUstate()))
