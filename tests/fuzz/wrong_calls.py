@@ -314,6 +314,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "unit": "W",
                 "reverse": False,
                 "balance": None,
+                "power": "product",
                 "eps": 0.05,
             },
             _run_briefly,

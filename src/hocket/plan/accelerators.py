@@ -161,7 +161,9 @@ class Newton(Accelerator):
     predicts = True
 
     def __post_init__(self) -> None:
-        expect(0.0 < self.falls < 1.0, "falls", self.falls, "a number between 0 and 1")
+        expect(
+            is_number(self.falls) and 0.0 < self.falls < 1.0, "falls", self.falls, "a number between 0 and 1"
+        )
         if self.jacobian is None:
             return
         listed = isinstance(self.jacobian, Sequence) and all(

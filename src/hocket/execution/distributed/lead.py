@@ -29,7 +29,15 @@ from hocket.files.experiments import ExperimentLike, vary_experiment
 from hocket.files.run_facts import Status
 from hocket.files.run_folder import Run, RunFolder, mark_stopped
 from hocket.files.toml import dumps
-from hocket.model.arguments import expect, is_one_of, is_positive
+from hocket.model.arguments import (
+    as_texts,
+    expect,
+    expect_call,
+    expect_flags,
+    expect_folder,
+    is_one_of,
+    is_positive,
+)
 from hocket.model.clock import Duration
 from hocket.model.experiment import Experiment
 
@@ -67,7 +75,10 @@ def run_distributed(
     experiment = vary_experiment(meant, given)
     expect(is_one_of(means, get_args(Means)), "distributed", means, '"threads" or "processes"')
     expect(is_positive(patience), "patience", patience, "seconds, above 0")
-    record = None if record is None else list(record)
+    expect_folder(folder)
+    expect_call("progress", progress, "two numbers: the time reached, the stop")
+    expect_flags(ledger=ledger, overwrite=overwrite)
+    record = None if record is None else as_texts(record, "record", "names of ports, or patterns")
     job = whole_job(experiment, record, ledger)
     names = host_names(job.design)
     text = "" if means == "threads" else _scenario_text(experiment)
