@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hocket.orchestrators.jacobi import Jacobi
     from hocket.orchestrators.multirate import Multirate
     from hocket.orchestrators.predictor_corrector import PredictorCorrector
+    from hocket.orchestrators.waveform import Waveform
 
     ORCHESTRATORS: dict[str, Any]
 else:
@@ -43,4 +44,5 @@ __all__ = [
     "Jacobi",
     "Multirate",
     "PredictorCorrector",
+    "Waveform",
 ]
