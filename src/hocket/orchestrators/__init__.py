@@ -36,13 +36,9 @@ else:
         return registry.load("orchestrators", word)
 
 
+# fmt: off
 __all__ = [
-    "Adaptive",
-    "Asynchronous",
-    "GaussSeidel",
-    "Iterate",
-    "Jacobi",
-    "Multirate",
-    "PredictorCorrector",
-    "Waveform",
+    "Adaptive", "Asynchronous", "GaussSeidel", "Iterate",
+    "Jacobi", "Multirate", "PredictorCorrector", "Waveform",
 ]
+# fmt: on
