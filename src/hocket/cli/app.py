@@ -178,7 +178,10 @@ VERBS = {
     "capabilities": ("capabilities", "Print which capabilities simulators have, need, and could emulate."),
     "probe": ("fmu_page", "Load an FMU, step it, and check that what it declares is true."),
     "new": ("scenario_files", "Write a scenario to begin with: it has comments and runs at once."),
-    "export": ("run_output", "Write the rows of a run as CSV, Parquet, HDF5 or MATLAB."),
+    "export": (
+        "run_output",
+        "Write the rows of a run as CSV, Parquet, HDF5 or MATLAB; or a scenario as an FMU.",
+    ),
     "compare": ("compare", "Compare two runs port by port: how far apart, where, within a tolerance?"),
     "plot": ("run_output", "Draw the ports of a run over time, one axes per unit."),
     "report": (
