@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hocket.analysis.coupled_linearisation import linearize
     from hocket.analysis.coupling_check import check
     from hocket.analysis.error_budget import error_budget
+    from hocket.analysis.interface_jacobian import interface_jacobian
     from hocket.analysis.run_comparison import compare
     from hocket.analysis.uncertainty import study
     from hocket.errors import ConvergenceError, HocketError, HostError, ScenarioError, SimulatorError
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from hocket.orchestrators.iterate import Iterate
     from hocket.orchestrators.jacobi import Jacobi
     from hocket.orchestrators.multirate import Multirate
+    from hocket.orchestrators.predictor_corrector import PredictorCorrector
     from hocket.search.fit import fit
     from hocket.search.nest.nest import nest
     from hocket.search.tune.tune import tune
@@ -63,15 +65,15 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     "StateSpace", "Sum", "Gain", "Python", "Ode", "Event", "Fmu", "Table", "Csv", "Schedule", "Function",
     "SimPy", "Devs", "Atomic",
     # how
-    "Composite", "Experiment", "Jacobi", "GaussSeidel", "Iterate", "Multirate", "Asynchronous", "Adaptive",
-    "Hold", "Polynomial", "Hermite", "Nepce", "BalanceCorrection",
+    "Composite", "Experiment", "Jacobi", "GaussSeidel", "Iterate", "PredictorCorrector", "Multirate",
+    "Asynchronous", "Adaptive", "Hold", "Polynomial", "Hermite", "Nepce", "BalanceCorrection",
     # files
     "read", "write",
     # a better coupling
     "compile", "nest", "tune",
     # running and looking
     "check", "run", "run_distributed", "resume", "open", "sweep", "study", "fit", "error_budget",
-    "Run", "open_run", "compare",
+    "Run", "open_run", "compare", "interface_jacobian",
     # for other tools
     "gym", "linearize",
     # what can go wrong
@@ -85,6 +87,7 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
         "analysis.coupling_check": ("check",),
         "analysis.coupled_linearisation": ("linearize",),
         "analysis.error_budget": ("error_budget",),
+        "analysis.interface_jacobian": ("interface_jacobian",),
         "analysis.run_comparison": ("compare",),
         "analysis.uncertainty": ("study",),
         "errors": ("ConvergenceError", "HocketError", "HostError", "ScenarioError", "SimulatorError"),
@@ -105,7 +108,15 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
         "model.ports": ("Port",),
         "model.protocols": ("Capabilities",),
         "model.scenario": ("Connection", "Scenario"),
-        "orchestrators": ("Adaptive", "Asynchronous", "GaussSeidel", "Iterate", "Jacobi", "Multirate"),
+        "orchestrators": (
+            "Adaptive",
+            "Asynchronous",
+            "GaussSeidel",
+            "Iterate",
+            "Jacobi",
+            "Multirate",
+            "PredictorCorrector",
+        ),
         "search.fit": ("fit",),
         "search.nest.nest": ("nest",),
         "search.tune.tune": ("tune",),

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, assert_never
 import hocket._native as _native
 from hocket import plan
 from hocket.engine.algebraic_loops import SLOPE, VALUE, Unknown
+from hocket.engine.reference.iteration import predicted_samples
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.rollback import rest_of_lone_step
 from hocket.engine.reference.step_control import controlled_outputs
@@ -372,6 +373,7 @@ def _compile_repeat(repeat: plan.Repeat, level: Level) -> _native.RepeatOperatio
         until=repeat.until,
         values=_signal_numbers(level, places, VALUE),
         slopes=_signal_numbers(level, places, SLOPE),
+        samples=predicted_samples(level, repeat),
         accelerator=_accelerator(repeat.accelerate),
     )
 
@@ -380,7 +382,7 @@ ACCELERATORS: Mapping[type[Accelerator], Callable[..., _native.Accelerator]] = {
     Relax: _native.Relaxation,
     Aitken: _native.Aitken,
     QuasiNewton: _native.IqnIls,
-    Newton: _native.Newton,
+    Newton: lambda falls, jacobian: _native.Newton(falls=falls, jacobian=jacobian or ()),
 }
 """Those that compiled code knows; they have the same fields there."""
 

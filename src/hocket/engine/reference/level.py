@@ -31,7 +31,12 @@ from hocket.engine.reference.instants import (
     run_instant,
     solve_jump,
 )
-from hocket.engine.reference.iteration import SweepCounts, feedback_unknowns, run_repeat
+from hocket.engine.reference.iteration import (
+    SweepCounts,
+    check_jacobian,
+    feedback_unknowns,
+    run_repeat,
+)
 from hocket.engine.reference.rollback import (
     SavedChild,
     normalise_ticks,
@@ -510,7 +515,7 @@ class Level(InstantLevel):
         """Return what the repetitions of a Repeat hand to each other."""
         if id(instruction) not in self._handed_back:
             places = feedback_unknowns(self, instruction.body)
-            self._handed_back[id(instruction)] = Unknowns(self, places)
+            self._handed_back[id(instruction)] = check_jacobian(instruction, Unknowns(self, places))
         return self._handed_back[id(instruction)]
 
     def controller_of(self, instruction: Adapt) -> MacroStepController:
