@@ -94,10 +94,10 @@ def on_random_hosts(seed):
 def test_random_scenarios_on_two_to_four_hosts(seeds):
     done = 0
     for seed in seeds:
-        scene = on_random_hosts(seed)
-        if scene is None:
-            continue
         try:
+            scene = on_random_hosts(seed)
+            if scene is None:
+                continue
             apart = hk.run_distributed(scene, means="threads", patience=20)
         except hk.ScenarioError:
             continue  # refused: steps that are chosen, slopes over hosts, loops over hosts
