@@ -119,7 +119,7 @@ def _multirate_factor(level: PlanTree) -> str:
     return f"{float(level.composite.step / min(steps)):g}"
 
 
-def _tools_and_integrators(models: list[Any], levels: list[PlanTree]) -> str:
+def _tools_and_integrators(models: list[Any]) -> str:
     """Return how many tools and integrators there are: co-simulation has several (Geimer et al. 2006).
 
     An FMU for co-simulation and a program of one's own bring their own; hocket is the tool of all others.
@@ -185,7 +185,7 @@ def classify(composite: Composite) -> dict[str, str]:
         "multirate": _multirate(levels),
         "multirate factor": _per_level(levels, _multirate_factor),
         "scheme (Busch)": _scheme(root),
-        "tools and integrators (Geimer)": _tools_and_integrators(models, levels),
+        "tools and integrators (Geimer)": _tools_and_integrators(models),
         "standards": ", ".join(f"FMI {version}" for version in sorted(versions)) or "none",
     }
 
