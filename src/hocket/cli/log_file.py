@@ -17,6 +17,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+import typer
+
 from hocket.cli.output_files import check_file
 from hocket.engine.recording import write_error
 
@@ -100,8 +102,8 @@ def _kept_log(diary: _Diary | None, verbose: bool) -> Iterator[None]:
     try:
         yield
         code = 0
-    except BaseException as error:
-        code = int(getattr(error, "exit_code", 1))
+    except typer.Exit as done:
+        code = done.exit_code
         raise
     finally:
         sys.stdout, sys.stderr = streams
