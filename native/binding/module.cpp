@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "binding/python_simulator.hpp"
+#include "engine/arithmetic_guard.hpp"
 #include "engine/byte_stream.hpp"
 #include "engine/level_builder.hpp"
 #include "engine/start.hpp"
@@ -88,6 +89,7 @@ class Engine {
             }
         });
         const LookWhileWaiting looks([this] { return watch_->go_on(); });
+        const ArithmeticGuard guard;
         std::int64_t done = 0;
         if (level_->needs_python()) {
             done = run_unlocked(steps, seconds, most_values);
@@ -109,6 +111,7 @@ class Engine {
             return false;
         });
         const LookWhileWaiting looks([this] { return watch_->go_on(); });
+        const ArithmeticGuard guard;
         const std::uint64_t ends = end_requests.ever.load(std::memory_order_relaxed);
         std::int64_t done = 0;
         const auto advance = [&] {
@@ -410,6 +413,10 @@ NB_MODULE(_native, module) {
     bind_report(module);
     // how many simulators of this process have asked to end their simulation so far
     module.def("count_end_requests", [] { return end_requests.ever.load(); });
+    // whether an FMU has changed how this thread computes with floating-point numbers
+    module.def("changes_arithmetic", [usual = read_arithmetic()] {
+        return arithmetic_was_changed.load() || read_arithmetic() != usual;
+    });
     nb::class_<SavedState>(module, "SavedState");
     nb::class_<Engine>(module, "Engine")
         .def(nb::init<LevelBuilder&, std::vector<std::shared_ptr<RowBuffer>>, int, bool>(), nb::kw_only(),

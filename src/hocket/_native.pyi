@@ -1073,6 +1073,9 @@ def fmu(*, version: int, library: str, prefix: str, setup: FmuSetup, file: str, 
 def count_end_requests() -> int:
     """Return how many simulators of this process have asked to end their simulation so far."""
 
+def changes_arithmetic() -> bool:
+    """Return whether an FMU has changed how this thread rounds, takes small numbers, or traps."""
+
 def take_log() -> list[tuple[str, int, str, str]]:
     """Return what FMUs said since: instance, status, category, text."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -264,7 +265,25 @@ for _name, (_, _about) in VERBS.items():
 def main() -> None:
     """Run the command line."""
     gc.disable()  # until the verb begins: what is imported lasts, and looking for garbage in it takes time
+    _divert_native_output()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal may not know every sign
     app(prog_name="hocket")
+
+
+def _divert_native_output() -> None:
+    """Let what FMUs and other libraries print go to standard error: standard output is for answers.
+
+    `--json -` and `--csv -` would else be something that nobody can read.
+    """
+    try:
+        if not isinstance(sys.stdout, TextIOWrapper) or sys.stdout.fileno() != 1:
+            return
+        os.fstat(2)
+        answers = os.dup(1)
+        os.dup2(2, 1)
+    except (OSError, ValueError):  # one of them is closed
+        return
+    lines, encoding = os.isatty(answers), sys.stdout.encoding
+    sys.stdout = open(answers, "w", encoding=encoding, buffering=1 if lines else -1)  # noqa: SIM115
