@@ -19,6 +19,8 @@ from truth_systems import (
     mechanics,
     sampled,
     thermal_and_fluid,
+    trial_smooth,
+    trial_switched,
 )
 from truth_systems.system import CATALOGUE, System
 
@@ -39,4 +41,6 @@ __all__ = [
     "mechanics",
     "sampled",
     "thermal_and_fluid",
+    "trial_smooth",
+    "trial_switched",
 ]
