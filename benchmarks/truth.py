@@ -1,7 +1,7 @@
 """How true is what `hocket check` says: nonlinear, switched, sampled and black-box systems against SciPy.
 
-In:  `python benchmarks/truth.py [--half tune|report|fresh|later|trial|last|all] [--as pythonfmu|c] [--only NAME]
-     [--verbose] [--json FILE]`; `--convergence`: do couplings converge with shorter steps?
+In:  `python benchmarks/truth.py [--half tune|report|fresh|later|trial|last|all] [--as pythonfmu|c]
+     [--only NAME] [--verbose] [--json FILE]`; `--convergence`: do couplings converge with shorter steps?
      `--named`: a table of the named cases; `--references`: composed references against those by hand
 Out: the confusion table, the distribution of predicted over true error, times; if verbose a line per case
 

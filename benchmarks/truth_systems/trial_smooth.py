@@ -72,7 +72,7 @@ def trial_warm_motor() -> System:
 
 @system("smooth")
 def trial_chaotic_duffing() -> System:
-    """A forced oscillator with two wells, in chaos for fifty seconds: its spring is a simulator of its own."""
+    """A forced oscillator with two wells, in chaos: its spring is a simulator of its own."""
     return System(
         models={
             "mass": part(
@@ -274,7 +274,7 @@ def trial_ring_of_nerves() -> System:
 
 @system("smooth")
 def trial_water_hammer() -> System:
-    """Two reservoirs, a pipe with friction that goes with the square of flow, a valve that closes in a second."""
+    """Two reservoirs, a pipe with friction that goes with the square of flow, a valve that closes."""
 
     def opening(t: float) -> float:
         return max(0.02, 1.0 - t) if t < 1.0 else 0.02

@@ -28,6 +28,9 @@ LENGTHS = (4, 2, 1)
 """Scouts have steps of so many times the shortest among them: three show an order."""
 SHARE = 0.5
 """Of the time of the pilot run: what scouts may take."""
+APART = 10.0
+"""The factor by which scouts may be wrong about the part of the run that the pilot has seen: what they
+tell of the rest is larger by it, never smaller."""
 CARRIES = 0.1
 """Of the largest error: ports with more than this must show an order."""
 MARGIN = 2.0
@@ -72,7 +75,7 @@ def scout_ahead(
     experiment: Experiment, pilots: Pilots, error: PilotError, promised: int | None
 ) -> ScoutedError:
     """Return what the error may be by the end of a run of which the pilots have seen the first part only."""
-    found = _run_scouts(experiment, pilots, promised)
+    found = _run_scouts(experiment, pilots, error, promised)
     if found is not None:
         return found
     seen = (pilots.until - pilots.start) / (float(pilots.asked * pilots.step) or 1.0)
@@ -82,7 +85,9 @@ def scout_ahead(
     return ScoutedError(grown, 0)
 
 
-def _run_scouts(experiment: Experiment, pilots: Pilots, promised: int | None) -> ScoutedError | None:
+def _run_scouts(
+    experiment: Experiment, pilots: Pilots, error: PilotError, promised: int | None
+) -> ScoutedError | None:
     """Return what three runs with longer steps tell; None: there are none."""
     first = pilots.runs[0]
     whole = first.seconds * pilots.asked / max(first.steps, 1)
@@ -106,17 +111,38 @@ def _run_scouts(experiment: Experiment, pilots: Pilots, promised: int | None) ->
         return unknown
     worst = max(each.relative for each in found.flowing)
     chosen = [each for each in found.flowing if each.relative > CARRIES * worst]
-    if worst > 0.0 and any(each.order is None for each in chosen):
+    if worst > 0.0 and any(each.order is None or _is_lost(each) for each in chosen):
         return unknown
-    ports = {each.port: (_at_own_steps(each, times, promised), each.at) for each in found.ports}
+    ports, seen = {}, {each.port: each.largest for each in error.ports}
+    for each in found.ports:
+        early, late, at = _at_own_steps(each, times, promised, pilots.until)
+        ratio = seen.get(each.port, 0.0) / (early * each.scale) if early > 0.0 else 1.0
+        if each in chosen and not 1.0 / APART <= ratio <= APART:
+            return unknown  # of what the pilot has seen they tell another error
+        ports[each.port] = (late * min(max(ratio, 1.0), APART), at)
     return ScoutedError(max((ports[each.port][0] for each in chosen), default=0.0), times, "", ports)
 
 
-def _at_own_steps(port: PortPilotError, times: int, promised: int | None) -> float:
-    """Return the error of a port at the steps of the user, by the order that scouts show."""
+def _is_lost(port: PortPilotError) -> bool:
+    """Return whether the best scout is as wrong as the port is large: then it tells nothing."""
+    return port.differences[-1] > port.scale
+
+
+def _at_own_steps(
+    port: PortPilotError, times: int, promised: int | None, until: float
+) -> tuple[float, float, float]:
+    """Return the error of a port at the steps of the user, by the order that scouts show.
+
+    That up to a time, the one after it, both over the peak, and when it is largest after it.
+    """
     order = min(port.order or 1.0, float(promised or 1))
-    size = port.differences[-1] / (2.0**order - 1.0) / times**order
-    return size / port.scale if port.scale else 0.0
+    size, later = np.abs(port.error), port.t > until
+    if not size.any() or not later.any() or not port.scale:
+        return 0.0, 0.0, until
+    whole = port.differences[-1] / (2.0**order - 1.0) / times**order / port.scale
+    profile = whole * size / size.max()
+    at = float(port.t[later][int(np.argmax(profile[later]))])
+    return float(profile[~later].max(initial=0.0)), float(profile[later].max()), at
 
 
 def _extrapolate(port: PortPilotError, start: float, seen: float) -> float:

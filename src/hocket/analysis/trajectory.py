@@ -294,13 +294,13 @@ def judge_trajectory(
     """
     composite = experiment.composite
     promised, why = predicted_order(composite)
-    trace = StateTrace(composite)
+    trace = StateTrace(composite, _count_steps(experiment))
     with np.errstate(all="ignore"):  # what overflows is the verdict's to say, not a warning's
         pilots = make_pilots(
             experiment,
             seconds,
             lambda each: estimate_pilot_error(each, promised).sure,
-            trace if trace.rows else None,
+            trace if trace.is_needed else None,
         )
     error = estimate_pilot_error(pilots, promised)
     stability = _read_stability(composite, linear, trace, pilots)
@@ -329,6 +329,11 @@ def judge_trajectory(
         until, step = float(pilots.steps * pilots.step), float(pilots.step)
         prediction = PilotPredictedError(ports, until, step, order, limit=limit)
     return Followed(verdict, prediction, stability)
+
+
+def _count_steps(experiment: Experiment) -> int:
+    assert experiment.stop is not None
+    return int((experiment.stop - experiment.start) / experiment.composite.step)
 
 
 def _find_sound_part(experiment: Experiment, pilots: Pilots, limit: float, allowed: float) -> int:
@@ -360,11 +365,11 @@ def _read_stability(
 ) -> TrajectoryStability | None:
     """Return Phi_k along the first pilot run; None: some simulator has no slopes, or it would take long."""
     wiring = plan_tree(composite).leaves.wiring
-    if not trace.rows or pilots.runs[0].failure or len(wiring.models) > MOST_SIMULATORS:
+    if not trace.is_needed or pilots.runs[0].failure or len(wiring.models) > MOST_SIMULATORS:
         return None
     ports, begin = pilots.runs[0].ports, pilots.start
     try:
-        reader = trajectory_reader(composite, linear, trace.rows, ports, begin)
+        reader = trajectory_reader(composite, linear, trace, ports, begin)
         if len(reader.reading.cells) > MOST_NUMBERS:
             return None
         reader.deadline = process_time() + READING
