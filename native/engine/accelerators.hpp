@@ -23,6 +23,9 @@ class Accelerator {
     virtual bool leads() const { return true; }  // false: the next guess is what was found
     // The next guess takes the place of `given`; false: a sweep failed, or `stuck`.
     virtual bool next(Values& given, const Values& found, const Sweep& sweep) = 0;
+    // Of those that correct what was predicted: a step begins; its last iteration was given and has found.
+    virtual void check_step(std::int64_t, std::int64_t) {}
+    virtual void finish(const Values&, const Values&) {}
     virtual void save(Snapshot& to) const { to.begin(); }
     virtual void restore(Snapshot& from) { from.rewind(); }
     bool stuck = false;  // a matrix could not be solved with
@@ -87,15 +90,19 @@ class IqnIls final : public Accelerator {
 // Newton's method, with a Jacobian by one more sweep for each number.
 class Newton final : public Accelerator {
   public:
-    explicit Newton(double falls) : falls_(falls) {}
+    Newton(double falls, const std::vector<std::vector<double>>& jacobian);
     void begin() override { before_ = std::numeric_limits<double>::infinity(); }
+    void check_step(std::int64_t span, std::int64_t samples) override;
+    void finish(const Values& given, const Values& found) override;
     bool next(Values& given, const Values& found, const Sweep& sweep) override;
     void save(Snapshot& to) const override;
     void restore(Snapshot& from) override;
 
   private:
     double falls_;
+    bool given_;  // whether the matrix is
     Values matrix_;
+    std::int64_t span_ = 0, samples_ = 0;  // of the steps that the matrix is for
     double before_ = std::numeric_limits<double>::infinity();
 };
 

@@ -149,7 +149,7 @@ class IqnIls(Accelerator):
     def __init__(self, *, reuse: int, filter: float) -> None: ...
 
 class Newton(Accelerator):
-    def __init__(self, *, falls: float) -> None: ...
+    def __init__(self, *, falls: float, jacobian: Sequence[Sequence[float]]) -> None: ...
 
 class RepeatOperation:
     def __init__(
@@ -161,6 +161,7 @@ class RepeatOperation:
         until: float | None,
         values: Sequence[int],
         slopes: Sequence[int],
+        samples: Sequence[int],
         accelerator: Accelerator,
     ) -> None: ...
 

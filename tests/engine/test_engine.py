@@ -10,7 +10,7 @@ import pytest
 import hocket as hk
 from hocket import _native
 from hocket.engine.native import program
-from hocket.engine.native.engine import _event_signal
+from hocket.engine.native.handover import _event_signal
 from hocket.engine.opening import open_level
 from hocket.plan import Read, walk
 from hocket.planning.clocks import clock_of

@@ -187,7 +187,7 @@ def coupled_system(composite: Composite, held: Collection[str] = ()) -> tuple[Ex
     ports = tuple(f"{name}.{port.name}" for name, model in leaves for port in model.outputs)
     outer = [out for (_, model), out in zip(leaves, outside, strict=True) for _ in model.outputs]
     loop, n = D @ L, len(x0)
-    _check_singular_loops(loop, ports)
+    check_singular_loops(loop, ports)
     right = np.hstack([C, (D @ g + shift)[:, None], np.eye(len(ports))[:, outer]])
     y = np.linalg.solve(np.eye(len(loop)) - loop, right) if loop.any() else right
     u = L @ y
@@ -272,7 +272,7 @@ def wiring_matrices(composite: Composite) -> tuple[Array, Array]:
     return L, g
 
 
-def _check_singular_loops(gains: Array, ports: tuple[str, ...]) -> None:
+def check_singular_loops(gains: Array, ports: tuple[str, ...]) -> None:
     """Refuse loops for which I - D L is singular; each by itself, so that scales do not matter."""
     targets, sources = np.nonzero(gains)
     edges = list(zip(sources.tolist(), targets.tolist(), strict=True))

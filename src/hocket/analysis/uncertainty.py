@@ -20,6 +20,7 @@ from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.parameter_sampling import Design, Method, Sensitivity, find_sensitivities, make_design
 from hocket.analysis.run_error import Watch, estimate_error
 from hocket.errors import FileError, HocketError, ScenarioError, count
+from hocket.execution.notebook_progress import notebook_progress
 from hocket.execution.run import experiment_to_run, run_experiment
 from hocket.execution.session import Progress
 from hocket.execution.sweep import OF_EXPERIMENT, run_variants
@@ -313,8 +314,9 @@ def study(
         middle, {}, folder=None if place is None else place / "nominal", overwrite=True, **dict(options)
     )
     kept = None if place is None else place / "runs"
+    shown = notebook_progress("runs") if progress is None else progress
     results = run_variants(
-        experiment, list(design.parameters()), done, workers, processes, kept, progress, dict(options)
+        experiment, list(design.parameters()), done, workers, processes, kept, shown, dict(options)
     )
     error = estimate_error(middle, nominal, watch=watch) if estimate else None
     radii = _spectral_radii(experiment, design) if len(results) == len(design.probabilities) else None

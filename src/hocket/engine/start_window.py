@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hocket.coupling.wiring import CONSTANT, OWN
+from hocket.engine.host_exchange import CurvePlaces, HostExchange
 from hocket.engine.simulator_calls import blame
 from hocket.model.extrapolators import interpolate_samples, shift_origin, value_at
 from hocket.model.protocols import Array, EventSimulator, Sample, Simulator, provides
@@ -170,23 +171,29 @@ def exchanged_curves(window: StartWindow, y0: list[Array], traffic: Post) -> Cur
     curves = _cold(y0)
     traffic.flush()
     traffic.mark_all_known()
+    if isinstance(traffic.carrier, HostExchange):
+        traffic.carrier.places = CurvePlaces(curves)
+    finite = True
     try:
         for sweep in range(window.degree):
             for leaf in window_order(window.leaves):
                 traffic.feed(leaf, window.degree + 1)
-                window.restore(leaf)
-                if not window.run_ahead(leaf, window.inputs(leaf, curves)):
-                    return _cold(y0)
-                curves[leaf] = window.fit(leaf)
-                if sweep == window.degree - 1:
-                    curves = window.without_past(curves, window.doubtful_outputs(curves, [leaf]))
+                if finite and leaf not in traffic.remote:
+                    window.restore(leaf)
+                    finite = window.run_ahead(leaf, window.inputs(leaf, curves))
+                    if finite:
+                        curves[leaf] = window.fit(leaf)
+                    elif traffic.carrier is None:
+                        return _cold(y0)
+                if finite and sweep == window.degree - 1 and leaf not in traffic.remote:
+                    curves[:] = window.without_past(curves, window.doubtful_outputs(curves, [leaf]))
                 traffic.step(leaf)
                 traffic.read(leaf)
         traffic.flush(window.degree + 1)
         traffic.mark_all_known()
     finally:
         window.restore_all()
-    return curves
+    return _cold(y0) if any(traffic.agree([not finite])) else curves
 
 
 def _cold(y0: list[Array]) -> Curves:

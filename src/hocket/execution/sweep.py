@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias, overload
 
 from hocket._native import give_up_waiting
 from hocket.errors import Fault, Place, ScenarioError
+from hocket.execution.notebook_progress import notebook_progress
 from hocket.execution.run import experiment_to_run, run_experiment
 from hocket.execution.session import LOOK_INTERVAL, Progress, interruptible
 from hocket.execution.sweep_process import GRACE, RunTask, SweepProcess, pack_experiment
@@ -101,7 +102,8 @@ def sweep(
     expect_call("progress", progress, "two numbers: runs done, of all")
     of_experiment = {name: options.pop(name) for name in OF_EXPERIMENT if name in options}
     experiment = experiment_to_run(what, stop=stop, **of_experiment)
-    results = run_variants(experiment, sets, {}, workers, processes, folder, progress, options)
+    shown = notebook_progress("runs") if progress is None else progress
+    results = run_variants(experiment, sets, {}, workers, processes, folder, shown, options)
     failed = next((result for result in results if isinstance(result, Exception)), None)
     if failed is not None and errors == "raise":
         raise failed
