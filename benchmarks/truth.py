@@ -302,7 +302,9 @@ def print_named(systems: Iterable[System]) -> None:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 10 else "fails" if not np.isfinite(share) else "> 1,000 %"
+    if share >= 10:
+        return "> 1,000 %" if np.isfinite(share) else "fails"
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
 
 
 def _largest_sound_step(system: System, row: Row) -> str:

@@ -26,7 +26,7 @@ FEWEST = 8
 """Macro steps that a scout makes at least."""
 LENGTHS = (4, 2, 1)
 """Scouts have steps of so many times the shortest among them: three show an order."""
-SHARE = 0.5
+SHARE = 0.75
 """Of the time of the pilot run: what scouts may take."""
 APART = 10.0
 """The factor by which scouts may be wrong about the part of the run that the pilot has seen: what they

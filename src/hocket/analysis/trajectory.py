@@ -7,7 +7,7 @@ Out: a TrajectoryVerdict, the first line of a check; predicted errors, and stabi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -286,14 +286,20 @@ class Followed:
 
 
 def judge_trajectory(
-    experiment: Experiment, linear: Composite | None, seconds: float, limit: float
+    experiment: Experiment,
+    linear: Composite | None,
+    seconds: float,
+    limit: float,
+    tell: Callable[[str], None],
 ) -> Followed:
     """Return what pilot runs say; raises HocketError where they do not start.
 
-    `linear` is the composite with linear models at the start, where all have one.
+    `linear` is the composite with linear models at the start, where all have one; `tell` is called with what
+    is run.
     """
     composite = experiment.composite
     promised, why = predicted_order(composite)
+    tell("pilot run")
     trace = StateTrace(composite, _count_steps(experiment))
     with np.errstate(all="ignore"):  # what overflows is the verdict's to say, not a warning's
         pilots = make_pilots(
@@ -301,6 +307,7 @@ def judge_trajectory(
             seconds,
             lambda each: estimate_pilot_error(each, promised).sure,
             trace if trace.is_needed else None,
+            lambda part: tell(f"pilot run with {part}"),
         )
     error = estimate_pilot_error(pilots, promised)
     stability = _read_stability(composite, linear, trace, pilots)

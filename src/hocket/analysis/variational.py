@@ -399,6 +399,11 @@ class StateTrace:
         """Macro steps that were seen, the start included."""
 
     @property
+    def stride(self) -> int:
+        """After how many macro steps it looks: states of Odes are kept after each."""
+        return 1 if self.rows else self.every
+
+    @property
     def is_needed(self) -> bool:
         """Whether there is anything to keep."""
         return bool(self.rows or self.fmus)
