@@ -199,7 +199,7 @@ void IqnIls::orthogonalise() {
 }
 
 Newton::Newton(double falls, const std::vector<std::vector<double>>& jacobian)
-    : falls_(falls), given_(!jacobian.empty()) {
+    : falls_(falls), jacobian_(jacobian), given_(!jacobian.empty()) {
     for (std::size_t i = 0; i < jacobian.size(); ++i)
         for (std::size_t j = 0; j < jacobian[i].size(); ++j)
             matrix_.push_back((i == j ? 1.0 : 0.0) - jacobian[i][j]);
@@ -256,6 +256,18 @@ void Newton::restore(Snapshot& from) {
     from.take(before_);
     from.take(span_);
     from.take(samples_);
+}
+
+std::shared_ptr<Accelerator> make_accelerator(const AcceleratorSetup& setup) {
+    using Kind = AcceleratorSetup::Kind;
+    switch (setup.kind) {
+        case Kind::relaxation: return std::make_shared<Relaxation>(setup.number);
+        case Kind::aitken: return std::make_shared<Aitken>(setup.number);
+        case Kind::iqn_ils: return std::make_shared<IqnIls>(setup.reuse, setup.number);
+        case Kind::newton: return std::make_shared<Newton>(setup.number, setup.jacobian);
+        case Kind::fixed_point: break;
+    }
+    return std::make_shared<FixedPoint>();
 }
 
 }  // namespace hocket

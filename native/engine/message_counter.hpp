@@ -117,8 +117,7 @@ struct MessageCounter {
     void send_again(int signal) {
         for (Link& link : links)
             for (std::size_t k = 0; k < link.signals.size(); ++k)
-                if (link.signals[k] == signal && link.passed[k] == samples[signal] &&
-                    samples[signal] > 0)
+                if (link.signals[k] == signal && link.passed[k] == samples[signal] && samples[signal] > 0)
                     --link.passed[k];
     }
     bool send(int number) {

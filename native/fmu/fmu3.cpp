@@ -210,7 +210,9 @@ class Fmu3 final : public Fmu {
         if (!in_events_ && !setup.scheduled && !enter_events()) return false;
         in_events_ = true;
         owed_.reset();
-        if (clocks_.empty()) return put_now(u);
+        return clocks_.empty() ? put_now(u) : tick_clocks(t, u, present, shown);
+    }
+    bool tick_clocks(double t, const double* u, const std::uint8_t* present, std::uint8_t* shown) override {
         clocks_.activate(t, setup.grid, present);
         open_ports();
         if (setup.scheduled) return set_groups(u) && set_ticked_texts() && activate_parts(t, shown);
@@ -224,7 +226,7 @@ class Fmu3 final : public Fmu {
         again = false;
         if (setup.scheduled) {
             pending_ = stale_ = false;
-            return tick();
+            return end_ticks();
         }
         if (!call(update_, &again, &terminates, &nominals, &states, &defined, &next)) return false;
         pending_ = stale_ = false;
@@ -233,7 +235,7 @@ class Fmu3 final : public Fmu {
             set_ended(true);
             again = false;
         }
-        return clocks_.empty() || tick();
+        return clocks_.empty() || end_ticks();
     }
 
     // clocks
@@ -254,7 +256,7 @@ class Fmu3 final : public Fmu {
         if (!has_ticks()) return false;
         if (setup.grid == 0.0) {  // nothing ticks: a trial
             open_ports();
-            return !setup.events || leave_events();
+            return exchange_ || !setup.events || leave_events();
         }
         std::vector<double> first(static_cast<std::size_t>(setup.outputs));
         if (!get_groups(first.data())) return false;
@@ -318,6 +320,8 @@ class Fmu3 final : public Fmu {
         };
         open(setup.clocked_in, closed_in_);
         open(setup.clocked_out, closed_out_);
+        for (const ClockSetup& clock : clocks_.setup)  // what triggers a clock is no value
+            if (clock.kind == ClockSetup::Kind::triggered && clock.place >= 0) closed_in_[clock.place] = 1;
     }
     bool set_active_clocks() {
         references_.clear();
@@ -372,7 +376,7 @@ class Fmu3 final : public Fmu {
         return show_clocks(shown);
     }
     // The ticks of an instant are over: what is next is known only now.
-    bool tick() {
+    bool end_ticks() override {
         const std::vector<ClockState> before = clocks_.state;
         clocks_.end_instant();
         activated_.assign(activated_.size(), 0);
@@ -486,6 +490,8 @@ class Fmu3 final : public Fmu {
                 if (status == discard && terminates) return end_at(t, h, from);
                 return status == discard ? Reach::early : (good(status, step_.name), Reach::failed);
             }
+            if (at != to && !early) [[unlikely]]
+                note_time(at, to, h);
             if (!(events || terminates || early) && next_event_ > end + std::max(least, setup.grid))
                 [[likely]]
                 return owed_ && is_gone(end) ? Reach::failed : Reach::whole;
@@ -514,6 +520,14 @@ class Fmu3 final : public Fmu {
             from = *reached;
             if (!follow(from)) return Reach::failed;
         }
+    }
+    // It has stepped as it was asked to, and tells another time: whether it got there only it knows.
+    void note_time(double at, double to, double h) {
+        if (time_noted_ || std::fabs(at - to) <= 1e-6 * h) return;
+        time_noted_ = true;
+        notes_.push_back("it tells " + written(at) + " s as its time after a step to t = " + written(to) +
+                         " s (lastSuccessfulTime), and not that it returned early: the step is taken for "
+                         "whole, and its outputs for those at its end");
     }
     // The inputs as they are at a time inside the step.
     bool follow(double t) {
@@ -648,6 +662,7 @@ class Fmu3 final : public Fmu {
     const double* u_ = nullptr;
     double began_ = 0.0;
     std::optional<OwedEvent> owed_;
+    bool time_noted_ = false;
 };
 
 }  // namespace

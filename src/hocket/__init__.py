@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hocket.errors import ConvergenceError, HocketError, HostError, ScenarioError, SimulatorError
     from hocket.execution.compile import compile
     from hocket.execution.distributed.lead import run_distributed
+    from hocket.execution.fmu_export.export import export
     from hocket.execution.gym import gym
     from hocket.execution.live import open
     from hocket.execution.resume import resume
@@ -68,7 +69,7 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     "Composite", "Experiment", "Jacobi", "GaussSeidel", "Iterate", "PredictorCorrector", "Multirate",
     "Asynchronous", "Adaptive", "Hold", "Polynomial", "Hermite", "Nepce", "BalanceCorrection",
     # files
-    "read", "write",
+    "read", "write", "export",
     # a better coupling
     "compile", "nest", "tune",
     # running and looking
@@ -92,6 +93,7 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
         "analysis.uncertainty": ("study",),
         "errors": ("ConvergenceError", "HocketError", "HostError", "ScenarioError", "SimulatorError"),
         "execution.compile": ("compile",),
+        "execution.fmu_export.export": ("export",),
         "execution.gym": ("gym",),
         "execution.live": ("open",),
         "execution.resume": ("resume",),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from dataclasses import is_dataclass, replace
 from functools import wraps
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -40,6 +42,24 @@ _DEBUG = inspect.Parameter(
 )
 
 
+_LOG_FILE = inspect.Parameter(
+    "log_file",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=None,
+    annotation=Annotated[
+        Path | None,
+        typer.Option("--log-file", metavar="FILE", help="Append to it what is said, when, and how it ended."),
+    ],
+)
+_VERBOSE = inspect.Parameter(
+    "verbose",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[
+        bool,
+        typer.Option("--verbose", "-v", metavar="", help="Say on stderr what takes how long."),
+    ],
+)
 _LOOKING = ("plan", "show", "describe", "report")
 """What tells of files without running them: it loads no code that they name, unless asked to."""
 _NO_CODE = inspect.Parameter(
@@ -92,14 +112,37 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
             for one in members.get(each.name, {"": each}).values()
         ),
         _CODE if looks else _NO_CODE,
+        _LOG_FILE,
+        _VERBOSE,
         _DEBUG,
     ]
 
     @wraps(function)
-    def command(*, debug: bool = False, code: bool = False, no_code: bool = False, **arguments: Any) -> None:
+    def command(
+        *,
+        debug: bool = False,
+        code: bool = False,
+        no_code: bool = False,
+        log_file: Path | None = None,
+        verbose: bool = False,
+        **arguments: Any,
+    ) -> None:
         if not gc.isenabled():
             gc.freeze()
             gc.enable()
+        if log_file is None and not verbose:
+            call(debug, code, no_code, arguments)
+            return
+        from hocket.cli.log_file import keep_log
+
+        try:
+            kept = keep_log(log_file, verbose)
+        except HocketError as error:  # it cannot be written
+            raise typer.Exit(report_error(error)) from None
+        with kept:
+            call(debug, code, no_code, arguments)
+
+    def call(debug: bool, code: bool, no_code: bool, arguments: dict[str, Any]) -> None:
         try:
             for name, group in groups.items():
                 arguments[name] = group(**{key: arguments.pop(key) for key in members[name]})
@@ -178,7 +221,10 @@ VERBS = {
     "capabilities": ("capabilities", "Print which capabilities simulators have, need, and could emulate."),
     "probe": ("fmu_page", "Load an FMU, step it, and check that what it declares is true."),
     "new": ("scenario_files", "Write a scenario to begin with: it has comments and runs at once."),
-    "export": ("run_output", "Write the rows of a run as CSV, Parquet, HDF5 or MATLAB."),
+    "export": (
+        "run_output",
+        "Write the rows of a run as CSV, Parquet, HDF5 or MATLAB; or a scenario as an FMU.",
+    ),
     "compare": ("compare", "Compare two runs port by port: how far apart, where, within a tolerance?"),
     "plot": ("run_output", "Draw the ports of a run over time, one axes per unit."),
     "report": (
@@ -261,7 +307,25 @@ for _name, (_, _about) in VERBS.items():
 def main() -> None:
     """Run the command line."""
     gc.disable()  # until the verb begins: what is imported lasts, and looking for garbage in it takes time
+    _divert_native_output()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal may not know every sign
     app(prog_name="hocket")
+
+
+def _divert_native_output() -> None:
+    """Let what FMUs and other libraries print go to standard error: standard output is for answers.
+
+    `--json -` and `--csv -` would else be something that nobody can read.
+    """
+    try:
+        if not isinstance(sys.stdout, TextIOWrapper) or sys.stdout.fileno() != 1:
+            return
+        os.fstat(2)
+        answers = os.dup(1)
+        os.dup2(2, 1)
+    except (OSError, ValueError):  # one of them is closed
+        return
+    lines, encoding = os.isatty(answers), sys.stdout.encoding
+    sys.stdout = open(answers, "w", encoding=encoding, buffering=1 if lines else -1)  # noqa: SIM115

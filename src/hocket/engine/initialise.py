@@ -81,7 +81,8 @@ def initialise(
         if told not in found:
             found[own] = flat
             if own[1] and not window_obstacles(leaves):
-                window = StartWindow(leaves, simulators, frozen, t, float(own[0]), own[1], root.starts)
+                ticks = own[0] / root.clock.tick
+                window = StartWindow(leaves, simulators, frozen, root.clock, ticks, own[1], root.starts)
                 found[own] = exchanged_curves(window, y, traffic) if traffic else window_curves(window, y)
         _store_past(levels[each.path], dict(zip(leaves.places, found[told], strict=True)))
     inputs = np.zeros((root.degree + 1, len(root.starts)))

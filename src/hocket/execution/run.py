@@ -221,11 +221,16 @@ def _output_interval(every: Duration) -> Fraction:
 
 
 def prepare_job(
-    experiment: Experiment, record: Iterable[str] | None, ledger: bool, clock: Clock | None = None
+    experiment: Experiment,
+    record: Iterable[str] | None,
+    ledger: bool,
+    clock: Clock | None = None,
+    driven: bool = True,
 ) -> Job:
     """Return what follows from an experiment; raises ScenarioError with every fault.
 
-    `clock`: that of the run which is gone on with; its ticks are those that a checkpoint counts.
+    `clock`: that of the run which is gone on with; its ticks are those that a checkpoint counts. `driven`:
+    all inputs are driven or have start values; else somebody will set them.
     """
     composite = experiment.composite
     record = None if record is None else as_texts(record, "record", "names of ports, or patterns")
@@ -233,7 +238,8 @@ def prepare_job(
         composite = composite.with_scenario(composite.scenario.with_changes(record=record))
     with pause_collector():
         design = plan_tree(composite)
-    refuse_undriven(experiment)
+    if driven:
+        refuse_undriven(experiment)
     assert experiment.stop is not None
     steps = whole_steps(experiment.start, experiment.stop, design.composite.step)
     step = _shortest_step(design, experiment.stop - experiment.start)

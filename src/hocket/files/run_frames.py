@@ -172,6 +172,7 @@ class RunFrames:
         With `above`: for how many seconds it was above that level, in its own unit. Events have neither.
         """
         expect(above is None or is_number(above), "above", above, "a number, in the unit of the ports")
+        above = None if above is None else float(above)
         pandas = import_extra("pandas", "pandas")
         names = self.select(ports or None)
         rows = {}

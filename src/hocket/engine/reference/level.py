@@ -127,7 +127,7 @@ class Level(InstantLevel):
         self.degree = degree
         self.starts = tuple(starts)
         self.adaptive = adapts(plan.step)
-        degrees = [self._degree_of(child) for child in range(len(wiring.models))]
+        degrees = [self.degree_of(child, degree) for child in range(len(wiring.models))]
         self.memory = ExchangeMemory(wiring, clock, degrees, deeper=1 if self.adaptive else 0)
         self.ledger = Ledger(wiring, self.memory.degrees)
         self.ticks = [0] * len(self.children)
@@ -172,9 +172,10 @@ class Level(InstantLevel):
         self.ends_outside = False
         """Whether the level around handles steps that end early in this one."""
 
-    def _degree_of(self, child: int) -> int:
+    def degree_of(self, child: int, own: int) -> int:
+        """Return the degree of the input polynomials of a child, where the level's own inputs have one."""
         degrees = [
-            self.degree if drive.extrapolation is None and drive.child < 0
+            own if drive.extrapolation is None and drive.child < 0
             else drive.extrapolation.degree if drive.extrapolation is not None else 0
             for drive in self.wiring.drives[child]
             if drive is not None
