@@ -499,7 +499,8 @@ class RunFolder:
     def crash_facts(self) -> tuple[str, str]:
         """Return the run.json of a crash: the text before and after the words of its error."""
         facts = self._facts | {"status": "crashed", "error": _WORDS}
-        before, after = seal(facts, _plain_number, None).split(_WORDS)
+        sealed = seal(facts, _plain_number, None).encode("utf-8", "replace").decode()
+        before, after = sealed.split(_WORDS)
         return before, after
 
     def _save(self, sync: bool = False) -> None:
@@ -545,8 +546,9 @@ def _remove_folder(path: Path, owner: int) -> None:
     if os.getpid() == owner:
         try:
             for folder in (path / SAMPLES, path):  # as it was written, in a fifth of the time of rmtree
-                for entry in os.scandir(folder):
-                    os.unlink(entry)
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        os.unlink(entry)
                 os.rmdir(folder)
         except OSError:
             shutil.rmtree(path, ignore_errors=True)
