@@ -7,6 +7,7 @@ Out: a Run; on a failure or Ctrl-C with every row so far
 from __future__ import annotations
 
 import gc
+import logging
 import signal
 import threading
 import warnings
@@ -315,6 +316,8 @@ class Execution:
         if found := self.watch.findings():
             self.notes = [*self.notes, *merge_notes([str(each) for each in found])]
             self.output.add({"notes": self.notes, "findings": self.watch.facts()})
+        if status == "finished" and self.watch.has_diverged:
+            status = "diverged"
         if self.engine.within_step:
             if status != "ended":  # who has ended it, and where, is noted
                 step = f"stopped within a macro step, at t = {self.time_reached!r} s"
@@ -493,9 +496,11 @@ class Execution:
             yield
         finally:
             self.phases[name] = perf_counter() - begin
+            _LOGGER.info("%s: %s took %.3f s", self.job.experiment.name or "run", name, self.phases[name])
 
 
 _TURN = threading.RLock()
+_LOGGER = logging.getLogger("hocket.run")
 
 
 def take_turns(design: PlanTree) -> AbstractContextManager[Any]:

@@ -14,14 +14,18 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from hocket.errors import FileError
 from hocket.files.atomic_files import read_text
 
-Status: TypeAlias = Literal["running", "finished", "ended", "stopped", "failed", "crashed", "killed"]
-"""`stopped` is Ctrl-C. `crashed`: its process ended by a signal or inside an FMU, of which `error` tells;
+Status: TypeAlias = Literal[
+    "running", "finished", "diverged", "ended", "stopped", "failed", "crashed", "killed"
+]
+"""`diverged`: it came to its end, with values that no digit of its start is left in. `stopped` is Ctrl-C.
+`crashed`: its process ended by a signal or inside an FMU, of which `error` tells;
 `killed`: its process is gone without a word."""
 UNFINISHED: tuple[Status, ...] = ("running", "crashed", "killed")
 """Of a run that was not ended in order; what stands last of it may be torn."""
@@ -213,6 +217,20 @@ def process_start(number: int) -> str:
     return f"{boot}:{fields[19]}" if len(fields) > 19 else ""
 
 
+@cache
+def _start_of_own(number: int) -> str:
+    return process_start(number)
+
+
+def own_start() -> str:
+    """Return when this process was started; asked of the system once."""
+    return _start_of_own(os.getpid())
+
+
+if hasattr(os, "register_at_fork"):  # a child may get the number of an ancestor that is gone
+    os.register_at_fork(after_in_child=_start_of_own.cache_clear)
+
+
 def process_is_gone(facts: Mapping[str, Any]) -> bool:
     """Return whether the process that wrote a run on this machine is no longer there."""
     if os.name != "posix" or facts.get("host") != platform.node() or "process" not in facts:
@@ -231,7 +249,8 @@ def process_is_gone(facts: Mapping[str, Any]) -> bool:
 
 def process_tag(number: int) -> str:
     """Return what tells a process from all others, as part of a name: machine, number and start."""
-    return f"{_machine_tag()}-{number}-{zlib.crc32(process_start(number).encode()):08x}"
+    began = own_start() if number == os.getpid() else process_start(number)
+    return f"{_machine_tag()}-{number}-{zlib.crc32(began.encode()):08x}"
 
 
 def _machine_tag() -> str:
