@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from hocket.analysis.cosimulation_tangents import describe_source, tangent_of_cosimulation
 from hocket.analysis.event_identification import announces_events, identify_reactor
 from hocket.analysis.identification import ALONE, POOR, identify
 from hocket.analysis.linear_models import IdentifiedModel, PeriodicModel, Tangent, named_leaves
@@ -524,6 +525,10 @@ def _constant_leaf(
 
 
 def _identify_leaf(path: str, place: OperatingPoint, still: bool) -> tuple[LinearisedLeaf, Model]:
+    if (given := tangent_of_cosimulation(place)) is not None:
+        tangent, fit = given
+        leaf = LinearisedLeaf(path, "jacobian", fit, len(tangent.A), notes=(describe_source(fit),))
+        return leaf, tangent
     found, model = identify(place), place.model
     made = found.stand_in
     if made is not None:
