@@ -283,7 +283,7 @@ class CoSimulation:
 
     def read_reals(self, references: list[int], count: int) -> list[float] | None:
         """Return the values of real variables, ports or not; None: they cannot be read."""
-        values: list[float] | None = self.driver.take(_CODES["real"], references, count)
+        values: list[float] | None = self.driver.take(CODES["real"], references, count)
         return values
 
     def output(self, t: float, u: Array) -> Array:
