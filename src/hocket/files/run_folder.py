@@ -499,8 +499,7 @@ class RunFolder:
     def crash_facts(self) -> tuple[str, str]:
         """Return the run.json of a crash: the text before and after the words of its error."""
         facts = self._facts | {"status": "crashed", "error": _WORDS}
-        sealed = seal(facts, _plain_number, None).encode("utf-8", "replace").decode()
-        before, after = sealed.split(_WORDS)
+        before, after = seal(facts, _plain_number, None).encode("utf-8", "replace").decode().split(_WORDS)
         return before, after
 
     def _save(self, sync: bool = False) -> None:
@@ -546,9 +545,8 @@ def _remove_folder(path: Path, owner: int) -> None:
     if os.getpid() == owner:
         try:
             for folder in (path / SAMPLES, path):  # as it was written, in a fifth of the time of rmtree
-                with os.scandir(folder) as entries:
-                    for entry in entries:
-                        os.unlink(entry)
+                for entry in list(os.scandir(folder)):
+                    os.unlink(entry)
                 os.rmdir(folder)
         except OSError:
             shutil.rmtree(path, ignore_errors=True)
