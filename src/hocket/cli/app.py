@@ -150,6 +150,10 @@ def _with_option_hint(fault: Fault) -> Fault:
 
 VERBS = {
     "run": ("run", "Run a scenario, or FMUs, and keep what was computed; options win over the file."),
+    "host": (
+        "host",
+        "Run one host of a scenario here; it meets the others at a HELICS broker.",
+    ),
     "check": ("check", "Judge a coupling before a run: well posed, stable, how large is the global error?"),
     "nest": (
         "nest",
