@@ -64,6 +64,7 @@ OWN: Mapping[Kind, Mapping[str, str]] = {
         "function": "hocket.simulators.sources:Function",
         "simpy": "hocket.simulators.simpy_environment:SimPy",
         "devs": "hocket.simulators.devs:Devs",
+        "helics": "hocket.simulators.helics:Helics",
         "coupler": "hocket.simulators.constraint:Coupler",
         "stand-in": "hocket.simulators.state_space:StandIn",
         "step-controller": "hocket.simulators.step_controller:StepController",

@@ -16,9 +16,9 @@ from typing import Any
 from hocket.engine.host_exchange import TransportError
 from hocket.errors import HostError, list_names
 from hocket.execution.distributed.helics_broker import is_listening, local_broker
-from hocket.execution.distributed.helics_library import OPTIONS, PatientCaller, load_helics
 from hocket.execution.distributed.helics_transport import FEDERATION, unpack_news
 from hocket.execution.distributed.one_host import compare_cards
+from hocket.simulators.helics_library import OPTIONS, PatientCaller, load_helics
 
 _LARGEST_NAME = 200
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hocket.engine.host_exchange import TransportError
-from hocket.execution.distributed.helics_library import OPTIONS, PatientCaller, load_helics
+from hocket.simulators.helics_library import OPTIONS, PatientCaller, load_helics
 
 FEDERATION = "hocket"
 """What federates of hosts begin with that were begun by hand: one run at a time uses a broker."""
@@ -42,7 +42,7 @@ class HelicsTransport:
         folder: Path | None = None,
         card: Mapping[str, Any] | None = None,
     ):
-        """`folder` is that of the run of this host: a leader is sent it at the end, and `card` at the start."""
+        """`folder` is that of the run of this host: a leader gets it at the end, and `card` first."""
         self._folder, self._card = folder, card
         self._rows: Any = None
         self._told = 0.0

@@ -314,6 +314,17 @@ _KEYS: dict[str, tuple[Field, ...]] = {
         _folder_field("factory"),
         _PARAMETERS,
     ),
+    "helics": (
+        Field("inputs", PORTS),
+        Field("outputs", PORTS),
+        Field("publications", TEXTS, "a name for each input"),
+        Field("subscriptions", TEXTS, "a name for each output"),
+        Field("broker", TEXT, "its address: tcp://10.0.0.1:23404"),
+        Field("federate", TEXT, "the name of hocket in the federation"),
+        Field("core", TEXT, "the kind of connection: zmq"),
+        Field("initial", VECTOR, "the outputs until somebody publishes"),
+        Field("patience", NUMBER, "seconds that the federation may take for a step"),
+    ),
     "table": (
         Field("t", VECTOR, "times in seconds", get=attrgetter("times")),
         Field(
