@@ -221,6 +221,17 @@ void bind_fmus(nb::module_& module) {
                 return values;
             },
             "type"_a, "references"_a, "count"_a)
+        .def(
+            "directional",
+            [](Fmu& self, const std::vector<fmi::Reference>& unknowns,
+               const std::vector<fmi::Reference>& knowns, const std::vector<double>& seed,
+               std::size_t count) -> std::optional<std::vector<double>> {
+                std::vector<double> result(count);
+                if (!self.directional(unknowns, knowns, seed, result)) return std::nullopt;
+                return result;
+            },
+            nb::call_guard<ArithmeticGuard>())
+        .def_prop_ro("gives_directional", &Fmu::gives_directional)
         .def("ready", &Fmu::ready, nb::call_guard<ArithmeticGuard, nb::gil_scoped_release>())
         .def("close", &Fmu::close, nb::call_guard<ArithmeticGuard>())
         // 0: done, 1: it ended early, 2: it failed

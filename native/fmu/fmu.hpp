@@ -11,6 +11,7 @@
 
 #include "engine/simulator.hpp"
 #include "fmu/clocks.hpp"
+#include "fmu/directional.hpp"
 #include "fmu/fmi.hpp"
 #include "fmu/library.hpp"
 #include "fmu/log.hpp"
@@ -104,6 +105,10 @@ class Fmu : public Simulator {
     virtual bool configure(bool enter);  // FMI 3: structural parameters are set in between
     // Reads values of any variable that is no port: as many as `values` has room for.
     bool take(Type type, const std::vector<fmi::Reference>& references, std::vector<double>& values);
+    // How the unknowns change along the seed of the knowns, where it stands, if it gives that.
+    bool gives_directional() const { return static_cast<bool>(directional_); }
+    bool directional(const std::vector<fmi::Reference>& unknowns, const std::vector<fmi::Reference>& knowns,
+                     const std::vector<double>& seed, std::vector<double>& result);
     // What the run will be, told before anything is set: some FMUs reset what was set earlier.
     struct Experiment {
         double t = 0.0;
@@ -288,6 +293,7 @@ class Fmu : public Simulator {
     void warm_up();  // after a step the long way: is the short way open?
 
     std::shared_ptr<Library> library_;
+    DirectionalCalls directional_;
     Function<fmi::StateSize> state_size_;
     Function<fmi::SerialiseState> serialise_;
     Function<fmi::DeserialiseState> deserialise_;

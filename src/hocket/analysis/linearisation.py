@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from hocket.analysis.cosimulation_tangents import describe_source, tangent_of_cosimulation
 from hocket.analysis.event_identification import announces_events, identify_reactor
 from hocket.analysis.identification import ALONE, POOR, identify
 from hocket.analysis.linear_models import IdentifiedModel, PeriodicModel, Tangent, named_leaves
@@ -52,6 +53,7 @@ from hocket.simulators.recipes import parse_seconds
 from hocket.simulators.sampling import Sampling
 from hocket.simulators.sources import Csv, Function, Table
 from hocket.simulators.state_space import StateSpace
+from hocket.simulators.wrappers.windowed import Windowed
 
 NUDGE = float(np.finfo(float).eps) ** (1 / 3)
 """Where central differences err least."""
@@ -472,6 +474,9 @@ def _linearise_leaf(
     simulator: Any = level.children[child]
     if point is not None and not isinstance(model, Ode):
         raise ScenarioError(f"`{path}` is not an Ode", "at", "a time, for all simulators")
+    if isinstance(model, Windowed):
+        why = "its windows hand on curves, and the linear reading carries values"
+        return LinearisedLeaf(path, "refused", math.nan, 0, why), model
     if is_linear(model):
         return _exact_leaf(path, model), model
     level.feed(child)
@@ -520,6 +525,10 @@ def _constant_leaf(
 
 
 def _identify_leaf(path: str, place: OperatingPoint, still: bool) -> tuple[LinearisedLeaf, Model]:
+    if (given := tangent_of_cosimulation(place)) is not None:
+        tangent, fit = given
+        leaf = LinearisedLeaf(path, "jacobian", fit, len(tangent.A), notes=(describe_source(fit),))
+        return leaf, tangent
     found, model = identify(place), place.model
     made = found.stand_in
     if made is not None:

@@ -267,6 +267,11 @@ class CoSimulation:
                     element = f"{variable.name}[{number}]" if size > 1 else variable.name
                     yield f"`{element}` was set to {float(one):.9g} and is {other:.9g}"
 
+    def read_reals(self, references: list[int], count: int) -> list[float] | None:
+        """Return the values of real variables, ports or not; None: they cannot be read."""
+        values: list[float] | None = self.driver.take(_CODES["real"], references, count)
+        return values
+
     def output(self, t: float, u: Array) -> Array:
         y: Array = self._require(self.driver.output(contiguous_array(u)))
         return y
