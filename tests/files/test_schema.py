@@ -144,6 +144,13 @@ parameters = { service = 2 }
 type = "simpy"
 factory = "plant.py:line"
 outputs = ["load", { name = "done", event = true }]
+[models.federation]
+type = "helics"
+inputs = ["i [A]"]
+publications = ["hocket/i"]
+outputs = ["v [V]"]
+subscriptions = ["grid/v"]
+broker = "tcp://10.0.0.1:23404"
 [models.sampled]
 type = "python"
 class = "plant.py:Tank"

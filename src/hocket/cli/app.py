@@ -192,10 +192,6 @@ def _with_option_hint(fault: Fault) -> Fault:
 
 VERBS = {
     "run": ("run", "Run a scenario, or FMUs, and keep what was computed; options win over the file."),
-    "host": (
-        "host",
-        "Run one host of a scenario here; it meets the others at a HELICS broker.",
-    ),
     "check": ("check", "Judge a coupling before a run: well posed, stable, how large is the global error?"),
     "nest": (
         "nest",
@@ -207,6 +203,7 @@ VERBS = {
         "resume",
         "Go on with a run from its newest checkpoint: the same numbers as if it had never ended.",
     ),
+    "host": ("host", "Run one host of a scenario here; it meets the others at a HELICS broker."),
     "sweep": ("sweep", "Run with every combination of parameters, in parallel, and print the final values."),
     "study": (
         "study",

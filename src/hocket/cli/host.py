@@ -37,7 +37,7 @@ def host(
     ] = 60.0,
     quiet: Annotated[bool, flag("--quiet", "Print the folder of its rows only.")] = False,
 ) -> None:
-    """Run one host of a scenario on this machine; the others run elsewhere, and meet it at a HELICS broker.
+    """Run one host of a scenario here; it meets the others at a HELICS broker.
 
     All hosts, and who leads with `hocket run FILE --broker ADDRESS`, have the same scenario with the same
     options; where files are may differ. Anybody who reaches the broker can take part: use a private network,
