@@ -77,6 +77,25 @@ struct Setup {
     std::shared_ptr<const ExchangeSetup> exchange;  // model exchange: how hocket integrates it
 };
 
+// Values of one type, set before initialisation.
+struct FmuSetting {
+    bool structural = false;  // in configuration mode
+    Type type = Type::real;
+    std::vector<fmi::Reference> references;
+    std::vector<double> values;       // or
+    std::vector<std::int64_t> whole;  // those of 64 bits, or
+    std::vector<std::string> texts;
+};
+
+// What an FMU needs that is started without Python: where it lies, and how it begins.
+struct FmuOrigin {
+    int version = 2;
+    std::string folder, library, prefix;  // the folder it is unpacked in, and the binary there
+    std::vector<FmuSetting> settings;
+    bool tells_stop = false, tolerant = false;
+    double tolerance = 0.0;
+};
+
 // Who goes on from where: the FMU's own state, and what hocket knows beside it.
 class Saved;
 
@@ -118,6 +137,10 @@ class Fmu : public Simulator {
         double tolerance = 0.0;
     };
     bool prepare(const Experiment& experiment);
+    // All of this up to initialisation, as `origin` and `more` say (fmu_start.cpp).
+    bool start(const StartTime& when) override;
+    std::shared_ptr<const FmuOrigin> origin;
+    std::vector<FmuSetting> more;
     bool begin();           // enters initialisation
     bool ready() override;  // leaves initialisation, if that is still to do
     void close();

@@ -730,6 +730,7 @@ class VariableKind(Enum):
     output = ...
     seen = ...
     initial = ...
+    parameter = ...
 
 class VariableType(Enum):
     real = ...
@@ -738,7 +739,15 @@ class VariableType(Enum):
 
 class PlanVariable:
     def __init__(
-        self, *, kind: VariableKind, type: VariableType, level: int, child: int, port: int, start: float
+        self,
+        *,
+        kind: VariableKind,
+        type: VariableType,
+        level: int,
+        child: int,
+        port: int,
+        start: float,
+        code: int,
     ) -> None: ...
 
 def write_plan(
@@ -838,6 +847,17 @@ class Exchange:
     def discarded(self) -> bool: ...
 
 class Fmu(Simulator):
+    def set_origin(
+        self,
+        *,
+        version: int,
+        folder: str,
+        library: str,
+        prefix: str,
+        settings: Sequence[FmuSetting],
+        tells_stop: bool,
+        tolerance: float | None,
+    ) -> None: ...
     """An FMU; None and False: a call failed, and `problem` says why."""
 
     early: bool
@@ -969,6 +989,18 @@ class ClockSetup:
         interval: tuple[int, int],
         shift: tuple[int, int],
         name: str,
+    ) -> None: ...
+
+class FmuSetting:
+    def __init__(
+        self,
+        *,
+        structural: bool,
+        type: int,
+        references: Sequence[int],
+        values: Sequence[float] = (),
+        whole: Sequence[int] = (),
+        texts: Sequence[bytes] = (),
     ) -> None: ...
 
 class FmuSetup:

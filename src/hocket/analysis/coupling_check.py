@@ -26,7 +26,7 @@ from hocket.analysis.forced_response import has_devices
 from hocket.analysis.linear_models import merge_micro_steps, named_leaves, played_sources, with_sources
 from hocket.analysis.linear_reading import Reading, read_linear
 from hocket.analysis.linearisation import SURE, LinearisedLeaf, LinearModels, linearise
-from hocket.analysis.measure import Measure, Outcome, verdict_lines, worst_outcome
+from hocket.analysis.measure import Measure, Outcome, Unjudged, verdict_lines, worst_outcome
 from hocket.analysis.missed_pulses import MissedPulses, find_missed_pulses
 from hocket.analysis.pilot import SECONDS
 from hocket.analysis.posedness import Posedness, posedness
@@ -101,20 +101,6 @@ SOURCE = 100
 """Numbers that a source counts for: it is asked in every step."""
 STATES = 200
 """States up to which relative consistency may start the engine once for each."""
-
-
-@dataclass(frozen=True)
-class Unjudged(Measure):
-    """Measures that could not be taken, and why."""
-
-    reasons: tuple[str, ...]
-    title = "not judged"
-
-    def verdict(self) -> list[str]:
-        return [f"not judged: {reason}" for reason in self.reasons]
-
-    def facts(self) -> dict[str, Any]:
-        return {self.title: self.reasons}
 
 
 class _Named(Generic[M]):

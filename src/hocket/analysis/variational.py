@@ -19,7 +19,7 @@ import numpy as np
 from hocket.analysis.exact_solution import block_diagonal, leaf_system, wiring_matrices
 from hocket.analysis.linear_models import Tangent, named_leaves
 from hocket.analysis.linear_reading import Reading, is_linear, leaf_children, read_linear, read_period
-from hocket.analysis.linearisation import NUDGE
+from hocket.analysis.tangent_fit import NUDGE
 from hocket.engine.reference.level import Level
 from hocket.errors import HocketError, ScenarioError
 from hocket.files.error_estimate import matching_rows
