@@ -77,7 +77,8 @@ class Dae(Recipe):
         except ValueError as error:
             raise ScenarioError(str(error), where, "a list of numbers, one per entry of x") from None
         entries = parse_value_ports(inputs, where)
-        shown = parse_value_ports(outputs or [f"x{n}" for n in range(1, len(state) + 1)], where)
+        names = [f"x{n}" for n in range(1, len(state) + 1)] if outputs is None else outputs
+        shown = parse_value_ports(names, where)
         places = tuple(algebraic) if isinstance(algebraic, Sequence) else (algebraic,)
         faults = []
         if not (is_number(rtol) and is_number(atol) and 1e-13 <= rtol < 1.0 and atol > 0.0):
