@@ -22,6 +22,7 @@ from hocket.execution.notebook_progress import notebook_progress
 from hocket.execution.run import experiment_to_run, run_experiment
 from hocket.execution.session import LOOK_INTERVAL, Progress, interruptible
 from hocket.execution.sweep_process import GRACE, RunTask, SweepProcess, pack_experiment
+from hocket.execution.sweep_results import SweepResults
 from hocket.files.experiments import ExperimentLike, vary_experiment
 from hocket.files.run_folder import Run, TemporaryFolder
 from hocket.model.arguments import (
@@ -55,7 +56,7 @@ def sweep(
     folder: Path | str | None = None,
     progress: Progress | None = None,
     **options: Any,
-) -> list[Run]: ...
+) -> SweepResults: ...
 
 
 @overload
@@ -70,7 +71,7 @@ def sweep(
     folder: Path | str | None = None,
     progress: Progress | None = None,
     **options: Any,
-) -> list[Run | Exception]: ...
+) -> SweepResults: ...
 
 
 def sweep(
@@ -95,7 +96,7 @@ def sweep(
     runs as 001, 002 ... The first error is raised when all runs are done; `errors="return"` puts errors in
     the list instead. `progress` is called with the number of runs done, parts included, and of all. Ctrl-C
     stops all of them between two steps, and what hangs after a second: the list then ends with the last that
-    was begun.
+    was begun. The list has a method `to_pandas`: parameters, final values or other quantities, status.
     """
     sets = _check_sweep_arguments(parameters, errors, workers, processes)
     expect_folder(folder)
@@ -107,7 +108,7 @@ def sweep(
     failed = next((result for result in results if isinstance(result, Exception)), None)
     if failed is not None and errors == "raise":
         raise failed
-    return results
+    return SweepResults(results, sets)
 
 
 def run_variants(
