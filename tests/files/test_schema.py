@@ -33,6 +33,14 @@ type = "python"
 class = "plant.py:Tank"
 period = "1/3 s"
 parameters = { area = 2, names = ["a", { b = true }] }
+[models.node]
+type = "dae"
+f = "circuit.py:node"
+x0 = [0.3, 0.0]
+algebraic = [1]
+inputs = ["u"]
+outputs = ["q", "v"]
+
 [models.ode]
 type = "ode"
 f = "plant.py:rate"

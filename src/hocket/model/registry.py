@@ -57,6 +57,7 @@ OWN: Mapping[Kind, Mapping[str, str]] = {
         "gain": "hocket.simulators.state_space:Gain",
         "sum": "hocket.simulators.state_space:Sum",
         "ode": "hocket.simulators.ode:Ode",
+        "dae": "hocket.simulators.dae:Dae",
         "python": "hocket.simulators.python:Python",
         "table": "hocket.simulators.sources:Table",
         "csv": "hocket.simulators.sources:Csv",

@@ -282,6 +282,17 @@ _KEYS: dict[str, tuple[Field, ...]] = {
         _folder_field("f", "g", "jacobian", "energy"),
         _PARAMETERS,
     ),
+    "dae": (
+        Field("f", CODE, "0 = f(t, x, dx, u), as file.py:name or module:name"),
+        Field("x0", VECTOR, "the initial state; algebraic entries are guesses"),
+        Field("algebraic", _WHOLES, "the places of x, from 0 on, whose derivatives do not occur"),
+        Field("inputs", PORTS),
+        Field("outputs", OUTPUTS),
+        Field("rtol", NUMBER, "relative tolerance"),
+        Field("atol", NUMBER, "absolute tolerance"),
+        _folder_field("f"),
+        _PARAMETERS,
+    ),
     "python": (
         Field("class", CODE, "file.py:Name or module:Name", "cls"),
         Field("inputs", PORTS, "if the class does not say", get=attrgetter("own_inputs")),
