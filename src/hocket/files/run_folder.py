@@ -535,6 +535,15 @@ def _remove_folder(path: Path, owner: int) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
+def clear_unfinished(folder: Path) -> None:
+    """Delete what a process has left that was killed while it began a run, in a folder of ours."""
+    known = {*RUN_FILES, SAMPLES}
+    if folder.is_dir() and all(path.name in known or path.suffix == ".new" for path in folder.iterdir()):
+        _delete_run(folder)
+        for path in folder.glob("*.new"):
+            path.unlink()
+
+
 def _clear_folder(folder: Path, overwrite: bool) -> None:
     """Delete the run in a folder, and only that."""
     if not _is_run(folder):
@@ -543,6 +552,14 @@ def _clear_folder(folder: Path, overwrite: bool) -> None:
     if not overwrite:
         hint = "choose another folder, or replace that run with overwrite=True"
         raise FileError(f"`{folder.name}` holds a run already", where=str(folder), hint=hint)
+    _delete_run(folder)
+
+
+# run.json goes last: should this be interrupted, the folder is still known as a run.
+RUN_FILES = (REPORT, TRUST, BANDS, CHECKPOINT, PREVIOUS, NEXT, SCENARIO, PLAN, FACTS)
+
+
+def _delete_run(folder: Path) -> None:
     samples = folder / SAMPLES
     for suffix in (".arrow", RESCUED):
         for path in samples.glob(f"[0-9][0-9][0-9]*-*{suffix}"):
@@ -550,8 +567,7 @@ def _clear_folder(folder: Path, overwrite: bool) -> None:
     (samples / CHECKSUMS).unlink(missing_ok=True)
     if samples.is_dir() and not any(samples.iterdir()):
         samples.rmdir()
-    # run.json goes last: should this be interrupted, the folder is still known as a run.
-    for name in (REPORT, TRUST, BANDS, CHECKPOINT, PREVIOUS, NEXT, SCENARIO, PLAN, FACTS):
+    for name in RUN_FILES:
         (folder / name).unlink(missing_ok=True)
 
 
