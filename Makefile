@@ -38,11 +38,12 @@ test-sanitized: $(STAMP)
 	  tests/scenarios/test_can_bus.py \
 	  --deselect tests/native/test_loop.py::test_the_loop_allocates_nothing
 
-# what docs hold of the source: the schema of scenario files, a line about every module
+# what docs hold of the source: the schema of scenario files, a line about every module; tutorials as notebooks
 lists: $(STAMP)
 	$(BIN)/hocket schema > docs/hocket.schema.json
 	$(BIN)/hocket schema --answers > docs/hocket.answers.schema.json
 	$(BIN)/python tools/house.py --publish
+	$(BIN)/python tools/notebooks.py
 
 # changes the source in one place at a time, in a copy, and says which changes no test notices
 mutants: $(STAMP)

@@ -35,7 +35,7 @@ ALGORITHMS: dict[str, hk.Orchestrator] = {
     "jacobi": hk.Jacobi(),
     "gauss-seidel": hk.GaussSeidel(["engine", "gearbox", "wheel"]),
     "iterate": hk.Iterate(hk.Jacobi()),
-    "predictor-corrector": hk.Iterate(hk.Jacobi(), tolerance=None, at_most=2),
+    "predictor-corrector": hk.PredictorCorrector(),
     "slowest-first": hk.Multirate({"wheel": 4}),
     "fastest-first": hk.Multirate({"wheel": 4}, "fastest-first"),
     "compound-step": hk.Multirate({"wheel": 4}, "compound"),

@@ -12,6 +12,7 @@
 #include <cmath>
 
 #include "binding/arrays.hpp"
+#include "engine/arithmetic_guard.hpp"
 #include "fmu/model_exchange.hpp"
 
 namespace nb = nanobind;
@@ -182,7 +183,7 @@ void bind_fmus(nb::module_& module) {
         });
     nb::class_<Fmu, Simulator>(module, "Fmu")
         // these may take long: Python goes on meanwhile
-        .def("instantiate", &Fmu::instantiate, nb::call_guard<nb::gil_scoped_release>())
+        .def("instantiate", &Fmu::instantiate, nb::call_guard<ArithmeticGuard, nb::gil_scoped_release>())
         .def("put",
              [](Fmu& self, int type, const std::vector<fmi::Reference>& references,
                 const std::vector<double>& values) {
@@ -204,11 +205,12 @@ void bind_fmus(nb::module_& module) {
         .def(
             "prepare",
             [](Fmu& self, double t, std::optional<double> stop, std::optional<double> tolerance) {
+                const ArithmeticGuard guard;
                 return self.prepare({t, stop.has_value(), stop.value_or(0.0), tolerance.has_value(),
                                      tolerance.value_or(0.0)});
             },
             "t"_a, "stop"_a.none(), "tolerance"_a.none())
-        .def("begin", &Fmu::begin, nb::call_guard<nb::gil_scoped_release>())
+        .def("begin", &Fmu::begin, nb::call_guard<ArithmeticGuard, nb::gil_scoped_release>())
         // None: it failed
         .def(
             "take",
@@ -219,12 +221,13 @@ void bind_fmus(nb::module_& module) {
                 return values;
             },
             "type"_a, "references"_a, "count"_a)
-        .def("ready", &Fmu::ready, nb::call_guard<nb::gil_scoped_release>())
-        .def("close", &Fmu::close)
+        .def("ready", &Fmu::ready, nb::call_guard<ArithmeticGuard, nb::gil_scoped_release>())
+        .def("close", &Fmu::close, nb::call_guard<ArithmeticGuard>())
         // 0: done, 1: it ended early, 2: it failed
         .def("step",
              [](Fmu& self, double t, double h, const Numbers& u) {
                  check(self, u);
+                 const ArithmeticGuard guard;
                  self.set_rows(static_cast<int>(u.shape(0)));
                  if (self.step({0, 0, t, h}, u.data())) return 0;
                  return self.failure().kind == Failure::Kind::stopped_early ? 1 : 2;
@@ -233,6 +236,7 @@ void bind_fmus(nb::module_& module) {
         .def("output",
              [](Fmu& self, const Numbers& u) -> nb::object {
                  check(self, u);
+                 const ArithmeticGuard guard;
                  bool good = true;
                  nb::object y = numbers(self.setup.outputs, [&](double* data) {
                      good = self.output(0, u.data(), data) || self.failure().kind == Failure::Kind::none;

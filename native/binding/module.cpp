@@ -12,8 +12,10 @@
 #include <stdexcept>
 
 #include "binding/python_simulator.hpp"
+#include "engine/arithmetic_guard.hpp"
 #include "engine/byte_stream.hpp"
 #include "engine/level_builder.hpp"
+#include "engine/start.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -26,6 +28,7 @@ void bind_formulas(nb::module_& module);
 void bind_levels(nb::module_& module);
 void bind_linear_models(nb::module_& module);
 void bind_operations(nb::module_& module);
+void bind_plans(nb::module_& module);
 void bind_start(nb::module_& module);
 
 namespace {
@@ -86,6 +89,7 @@ class Engine {
             }
         });
         const LookWhileWaiting looks([this] { return watch_->go_on(); });
+        const ArithmeticGuard guard;
         std::int64_t done = 0;
         if (level_->needs_python()) {
             done = run_unlocked(steps, seconds, most_values);
@@ -107,6 +111,7 @@ class Engine {
             return false;
         });
         const LookWhileWaiting looks([this] { return watch_->go_on(); });
+        const ArithmeticGuard guard;
         const std::uint64_t ends = end_requests.ever.load(std::memory_order_relaxed);
         std::int64_t done = 0;
         const auto advance = [&] {
@@ -126,6 +131,12 @@ class Engine {
         const bool ended = end_requests.ever.load(std::memory_order_relaxed) != ends;
         return done == steps && !ended ? done : -1 - done;
     }
+
+    // Starts the tree anew, as engine/initialise.py does; its simulators are where `started` says they are.
+    StartReport start(const StartProgram& program, double t, std::optional<double> stop, bool started) {
+        return hocket::start(*level_, program, {t, stop.has_value(), stop.value_or(0.0)}, started);
+    }
+    bool take_first_instants() { return level_->take_first_instants(); }
 
     // The newest output, or the input, of a child at the time reached.
     double value(int level, int number, int port, bool is_input) const {
@@ -398,13 +409,20 @@ NB_MODULE(_native, module) {
     bind_levels(module);
     bind_failure(module);
     bind_start(module);
+    bind_plans(module);
     bind_report(module);
     // how many simulators of this process have asked to end their simulation so far
     module.def("count_end_requests", [] { return end_requests.ever.load(); });
+    // whether an FMU has changed how this thread computes with floating-point numbers
+    module.def("changes_arithmetic", [usual = read_arithmetic()] {
+        return arithmetic_was_changed.load() || read_arithmetic() != usual;
+    });
     nb::class_<SavedState>(module, "SavedState");
     nb::class_<Engine>(module, "Engine")
         .def(nb::init<LevelBuilder&, std::vector<std::shared_ptr<RowBuffer>>, int, bool>(), nb::kw_only(),
              "level"_a, "rows"_a, "threads"_a, "always"_a)
+        .def("start", &Engine::start, "program"_a, "t"_a, "stop"_a.none(), "started"_a)
+        .def("take_first_instants", &Engine::take_first_instants)
         .def("run", &Engine::run, "steps"_a, "seconds"_a, "most_values"_a, "attend"_a.none())
         .def("advance", &Engine::advance, "steps"_a)
         .def("value", &Engine::value, "level"_a, "child"_a, "port"_a, "is_input"_a)

@@ -77,7 +77,9 @@ void bind_accelerators(nb::module_& module) {
     nb::class_<Aitken, Accelerator>(module, "Aitken").def(nb::init<double>(), nb::kw_only(), "first"_a);
     nb::class_<IqnIls, Accelerator>(module, "IqnIls")
         .def(nb::init<std::int64_t, double>(), nb::kw_only(), "reuse"_a, "filter"_a);
-    nb::class_<Newton, Accelerator>(module, "Newton").def(nb::init<double>(), nb::kw_only(), "falls"_a);
+    nb::class_<Newton, Accelerator>(module, "Newton")
+        .def(nb::init<double, const std::vector<std::vector<double>>&>(), nb::kw_only(), "falls"_a,
+             "jacobian"_a);
 }
 
 void bind_step_size_controller(nb::module_& module) {
@@ -130,16 +132,19 @@ void bind_loops(nb::module_& module) {
         .def(
             "__init__",
             [](RepeatOperation* self, Program body, int number, int at_most, std::optional<double> until,
-               Integers values, Integers slopes, std::shared_ptr<Accelerator> accelerator) {
+               Integers values, Integers slopes, Integers samples, std::shared_ptr<Accelerator> accelerator) {
+                if (!samples.empty() && samples.size() != values.size())
+                    throw std::invalid_argument("a number of samples for each value");
                 new (self) RepeatOperation{std::move(body),
                                            number,
                                            at_most,
                                            until.value_or(-1.0),
                                            {std::move(values), std::move(slopes)},
+                                           std::move(samples),
                                            std::move(accelerator)};
             },
             nb::kw_only(), "body"_a, "number"_a, "at_most"_a, "until"_a.none(), "values"_a, "slopes"_a,
-            "accelerator"_a);
+            "samples"_a, "accelerator"_a);
     nb::class_<AdaptOperation>(module, "AdaptOperation")
         .def(
             "__init__",

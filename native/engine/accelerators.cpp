@@ -11,6 +11,7 @@ namespace {
 
 constexpr double nudge = 0x1p-26;
 constexpr double singular = 1e-12;
+constexpr double settled = 1e-10;  // as small as rounding errors: whether it falls says nothing
 
 Values scale_of(const Values& found) {
     Values scale(found.size());
@@ -34,6 +35,11 @@ double dot(const Values& one, const Values& other) {
     double total = 0.0;
     for (std::size_t i = 0; i < one.size(); ++i) total = total + one[i] * other[i];
     return total;
+}
+
+double scaled_size(const Values& residual, const Values& found) {
+    const Values parts = apply_scale(residual, scale_of(found));
+    return std::sqrt(dot(parts, parts));
 }
 
 // onto = onto - factor * direction
@@ -192,12 +198,29 @@ void IqnIls::orthogonalise() {
     columns_ = std::move(kept);
 }
 
+Newton::Newton(double falls, const std::vector<std::vector<double>>& jacobian)
+    : falls_(falls), jacobian_(jacobian), given_(!jacobian.empty()) {
+    for (std::size_t i = 0; i < jacobian.size(); ++i)
+        for (std::size_t j = 0; j < jacobian[i].size(); ++j)
+            matrix_.push_back((i == j ? 1.0 : 0.0) - jacobian[i][j]);
+}
+
+void Newton::check_step(std::int64_t span, std::int64_t samples) {
+    if ((span != span_ || samples != samples_) && !given_) matrix_.clear();
+    span_ = span;
+    samples_ = samples;
+}
+
+void Newton::finish(const Values& given, const Values& found) {
+    const double norm = scaled_size(difference(found, given), found);
+    if (!given_ && norm > falls_ * before_ && norm > settled) matrix_.clear();
+}
+
 bool Newton::next(Values& given, const Values& found, const Sweep& sweep) {
     const std::size_t size = given.size();
     Values residual = difference(found, given);
-    const Values scale = scale_of(found), parts = apply_scale(residual, scale);
-    const double norm = std::sqrt(dot(parts, parts));
-    if (matrix_.size() != size * size || norm > falls_ * before_) {
+    const double norm = scaled_size(residual, found);
+    if (matrix_.size() != size * size || (norm > falls_ * before_ && !given_)) {
         Values moved, after;
         matrix_.resize(size * size);
         for (std::size_t j = 0; j < size; ++j) {
@@ -223,12 +246,28 @@ void Newton::save(Snapshot& to) const {
     to.begin();
     save_values(to, matrix_);
     to.keep(before_);
+    to.keep(span_);
+    to.keep(samples_);
 }
 
 void Newton::restore(Snapshot& from) {
     from.rewind();
     restore_values(from, matrix_);
     from.take(before_);
+    from.take(span_);
+    from.take(samples_);
+}
+
+std::shared_ptr<Accelerator> make_accelerator(const AcceleratorSetup& setup) {
+    using Kind = AcceleratorSetup::Kind;
+    switch (setup.kind) {
+        case Kind::relaxation: return std::make_shared<Relaxation>(setup.number);
+        case Kind::aitken: return std::make_shared<Aitken>(setup.number);
+        case Kind::iqn_ils: return std::make_shared<IqnIls>(setup.reuse, setup.number);
+        case Kind::newton: return std::make_shared<Newton>(setup.number, setup.jacobian);
+        case Kind::fixed_point: break;
+    }
+    return std::make_shared<FixedPoint>();
 }
 
 }  // namespace hocket

@@ -1,24 +1,11 @@
 #include "engine/algebraic_loop.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <set>
 
-#include "engine/elimination.hpp"
-#include "engine/residual.hpp"
+#include "engine/fixed_point.hpp"
 
 namespace hocket {
-
-namespace {
-
-constexpr double tolerance = 1e-10;
-constexpr double nudge = 0x1p-26;
-constexpr double singular = 1e-12;
-constexpr int iterations = 25;
-constexpr double fractions[] = {1.0, 0.5, 0.25, 0.125, 0.0625};
-
-}  // namespace
 
 void AlgebraicLoop::widen(SolveOperation& operation) const {
     const auto inside = [&](int signal) {
@@ -71,46 +58,18 @@ bool AlgebraicLoop::evaluate(const SolveOperation& operation, const double* gues
 bool AlgebraicLoop::solve(SolveOperation& operation) {
     const int size = static_cast<int>(operation.unknowns.size());
     operation.room.resize(static_cast<std::size_t>(size) * (size + 6));
-    double* v = operation.room.data();
-    state_.memory.read(operation.unknowns, state_.step_seconds(), v);
-    double *residual = v + size, *moved = v + 2 * size, *after = v + 3 * size, *change = v + 4 * size,
-           *found = v + 5 * size;
-    double* matrix = v + 6 * size;
-    const auto residual_at = [&](const double* guess, double* to) {
-        if (!evaluate(operation, guess, found)) return false;
-        for (int i = 0; i < size; ++i) to[i] = found[i] - guess[i];
-        return true;
-    };
-    if (!residual_at(v, residual)) return false;
-    double before = 0.0, now_at = relative(residual, v, size);
-    bool settled = false;
-    for (int iteration = 0; iteration < iterations; ++iteration) {
-        if (!(now_at < std::numeric_limits<double>::infinity())) break;
-        if (now_at <= 1e-15 || (iteration > 1 && now_at <= tolerance && now_at > 0.1 * before)) {
-            settled = true;
-            break;
-        }
-        for (int j = 0; j < size; ++j) {
-            std::copy(v, v + size, moved);
-            moved[j] = v[j] + nudge * std::max(std::max(1.0, std::fabs(v[j])), std::fabs(residual[j]));
-            if (!residual_at(moved, after)) return false;
-            for (int i = 0; i < size; ++i)
-                matrix[i * size + j] = (after[i] - residual[i]) / (moved[j] - v[j]);
-        }
-        for (int i = 0; i < size; ++i) change[i] = -residual[i];
-        if (!solve_in_place(matrix, change, size, singular))
-            return fail(operation, Failure::Kind::loop_singular, now_at);
-        before = now_at;
-        for (double fraction : fractions) {
-            for (int i = 0; i < size; ++i) moved[i] = v[i] + fraction * change[i];
-            if (!residual_at(moved, after)) return false;
-            if (relative(after, v, size) < before) break;  // on the old scale: running away is no progress
-        }
-        std::copy(moved, moved + size, v);
-        std::copy(after, after + size, residual);
-        now_at = relative(residual, v, size);
+    state_.memory.read(operation.unknowns, state_.step_seconds(), operation.room.data());
+    const auto [end, residual] = find_fixed_point(
+        operation.room, size,
+        [&](const double* guess, double* found) { return evaluate(operation, guess, found); });
+    switch (end) {
+        case FixedPointSearch::End::failed: return false;
+        case FixedPointSearch::End::singular: return fail(operation, Failure::Kind::loop_singular, residual);
+        case FixedPointSearch::End::stuck:
+            return fail(operation, Failure::Kind::loop_not_converged, residual);
+        case FixedPointSearch::End::settled: break;
     }
-    if (!settled && !(now_at <= tolerance)) return fail(operation, Failure::Kind::loop_not_converged, now_at);
+    double *v = operation.room.data(), *found = v + 5 * size;
     return evaluate(operation, v, found);
 }
 

@@ -28,7 +28,7 @@ struct ForeignCall {
     const Stage* stage = nullptr;
 };
 
-#ifdef __linux__  // one instruction in place of a call
+#if defined(__linux__) && !defined(HOCKET_LOADED_OFTEN)  // one instruction in place of a call
 [[gnu::tls_model("initial-exec")]]
 #endif
 extern constinit thread_local ForeignCall foreign_call;

@@ -89,6 +89,21 @@ Formulas::Formulas(int given, const std::vector<double>& constants,
     for (int place : results_) check(place, number);
 }
 
+bool Formulas::is_whole() const {
+    if (operations_.empty() && results_.empty() && registers_.empty()) return true;
+    if (first_ < 0 || registers_.size() != static_cast<std::size_t>(first_) + operations_.size() + 1)
+        return false;
+    int number = first_;
+    const auto fits = [](int place, int limit) { return place >= 0 && place < std::max(limit, 1); };
+    for (const Operation& each : operations_) {
+        if (each.code < Code::add || each.code >= Code::count) return false;
+        for (int place : each.places)
+            if (!fits(place, number)) return false;
+        ++number;
+    }
+    return std::all_of(results_.begin(), results_.end(), [&](int place) { return fits(place, number); });
+}
+
 void Formulas::run(double* results) {
     double* const registers = registers_.data();
     double* to = registers + first_;

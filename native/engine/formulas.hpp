@@ -49,6 +49,9 @@ class Formulas {
     double* given() { return registers_.data(); }
     int count() const { return static_cast<int>(results_.size()); }
     void run(double* results);
+    // What it is made of, for a file (export/plan_file.cpp).
+    template <class List> void list(List& line) { line(first_, registers_, operations_, results_); }
+    bool is_whole() const;  // all its registers are there
 
   private:
     int first_ = 0;  // the register of the first result of an operation
@@ -70,6 +73,7 @@ class Block final : public Simulator {
         std::vector<double> state;
     };
     explicit Block(Setup setup);
+    const Setup& setup() const { return setup_; }  // its state is that of now
 
     void set_rows(int rows) override;
     bool step(const Span& span, const double* u) override;

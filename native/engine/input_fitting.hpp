@@ -65,6 +65,10 @@ class InputFitting {
             if (each.kind == FittedInput::Kind::nepce && each.source == signal) each.filter.fresh = true;
     }
 
+    void begin_anew() {  // all that is remembered
+        for (FittedInput& each : inputs_) each.filter.fresh = each.kind == FittedInput::Kind::nepce;
+    }
+
     void save(Snapshot& to) const;
     void restore(Snapshot& from);
 

@@ -1,5 +1,6 @@
 #include "engine/iteration.hpp"
 
+#include "engine/polynomial.hpp"
 #include "engine/residual.hpp"
 
 namespace hocket {
@@ -19,6 +20,8 @@ bool Iteration::repeat(RepeatOperation& operation) {
 
 bool Iteration::iterate(RepeatOperation& operation) {
     const std::size_t size = operation.unknowns.size();
+    std::int64_t samples = 0;
+    Values predicted = predict(operation, samples);
     if (!runner_.run(operation.body)) return false;
     if (size == 0) {
         counts_.add(1);
@@ -40,6 +43,11 @@ bool Iteration::iterate(RepeatOperation& operation) {
     state_.memory.read(operation.unknowns, length, given.data());
     accelerator.begin();
     residuals_.clear();
+    if (!predicted.empty()) {
+        accelerator.check_step(state_.reached - state_.now, samples);
+        if (!accelerator.next(predicted, given, sweep)) return accelerator.stuck ? fail(operation) : false;
+        given = predicted;
+    }
     for (int turn = 1; turn < operation.at_most; ++turn) {
         if (!sweep(given, found)) return false;
         if (operation.until >= 0.0) {
@@ -56,10 +64,38 @@ bool Iteration::iterate(RepeatOperation& operation) {
         }
         if (turn + 1 < operation.at_most && !accelerator.next(given, found, sweep))
             return accelerator.stuck ? fail(operation) : false;
+        if (turn + 1 == operation.at_most && !predicted.empty()) accelerator.finish(given, found);
     }
     if (operation.until >= 0.0) return fail(operation);
     counts_.add(count);
     return true;
+}
+
+// The values at the end of the step that the extrapolation predicts, and from how many samples.
+Values Iteration::predict(const RepeatOperation& operation, std::int64_t& samples) const {
+    Values predicted;
+    const ExchangeMemory& memory = state_.memory;
+    const Clock& clock = state_.clock;
+    const double end = clock.span(state_.reached - state_.now);
+    for (std::size_t i = 0; i < operation.samples.size(); ++i) {
+        const int signal = operation.unknowns.values[i];
+        double c[max_rows] = {memory.y[signal]}, nodes[max_rows];
+        int count = 1;
+        if (operation.samples[i] > 1) {
+            const Ring& ring = memory.ring(signal);
+            count = std::min(operation.samples[i], ring.count);
+            for (int k = 0; k < count; ++k) {
+                const int at = ring.back(count - 1 - k);
+                nodes[k] = clock.span(ring.ticks[at] - state_.now);
+                c[k] = ring.values[at];
+            }
+            divided_differences(nodes, c, count, 1);
+            newton(nodes, c, count);
+        }
+        predicted.push_back(value_at(c, count, 1, end));
+        samples += count;
+    }
+    return predicted;
 }
 
 bool Iteration::fail(const RepeatOperation& operation) {

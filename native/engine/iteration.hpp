@@ -39,6 +39,7 @@ class Iteration {
 
   private:
     bool iterate(RepeatOperation& operation);
+    Values predict(const RepeatOperation& operation, std::int64_t& samples) const;
     bool fail(const RepeatOperation& operation);
 
     LevelState& state_;

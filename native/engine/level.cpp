@@ -144,6 +144,47 @@ void Level::prepare(TogetherOperation& operation) {
         operation.workload.parallel = operation.workload.parallel && !passes_texts(body);
 }
 
+// the start
+
+void Level::begin_start() {
+    for (Slot& slot : state.slots) slot.tick = 0;
+    for (Child& child : state.children) child.base = 0;
+    for (Ring& ring : state.memory.rings) {
+        ring.count = 0;
+        ring.newest = -1;
+    }
+    fitting_.begin_anew();
+    state.now = state.reached = state.steps = 0;
+}
+
+bool Level::feed_at_start(int child) { return fitting_.feed(fitting_.collect({child})); }
+
+bool Level::slope_at_start(int number) {
+    const Child& child = state.children[number];
+    if (!child.sloped) return true;
+    Slot& slot = state.slots[number];
+    std::vector<double> slopes(static_cast<std::size_t>(child.outputs));
+    if (!slot.simulator->slope(0, state.memory.u.data() + slot.u, slopes.data()))
+        return state.fail(slot, Call::slope);
+    for (int signal : child.rings)
+        state.memory.ring(signal).push(0, state.memory.y[signal], slopes[signal - slot.y]);
+    return true;
+}
+
+bool Level::take_first_instants() {
+    InstantOperation* found = nullptr;
+    const auto look = [&](Program& program, const auto& self) -> void {
+        for (Operation& operation : program) {
+            if (auto* instant = std::get_if<InstantOperation>(&operation)) found = instant;
+            if (found) return;
+            std::visit([&](auto& each) { for_each_body(each, [&](Program& body) { self(body, self); }); },
+                       static_cast<AnyOperation&>(operation));
+        }
+    };
+    look(step_program_, look);
+    return !found || execute(*found);
+}
+
 // the life of a step
 
 bool Level::run_step() { return own_step(state.now, state.length); }

@@ -72,6 +72,18 @@ class Level final : public Simulator, private ProgramRunner {
     bool set_text(int port, const std::string& value) override;
     const Accounts* accounts() const override { return &ledger.accounts; }
 
+    // the start (engine/start.hpp)
+    struct Output {
+        int source;
+        double gain, offset;
+        bool converts;
+    };
+    const std::vector<Output>& outputs() const { return outputs_; }
+    void begin_start();  // all stand at tick 0, and nothing is remembered
+    bool feed_at_start(int child);
+    bool slope_at_start(int child);
+    bool take_first_instants();  // those that follow initialisation
+
     // by hand, between steps
     double input_value(int child, int port) const;
     void set_own_input(int port, double value);
@@ -101,11 +113,6 @@ class Level final : public Simulator, private ProgramRunner {
     void list_lasting(SnapshotLine line);
     void refresh(Program& program);
     void refresh_all();
-    struct Output {
-        int source;
-        double gain, offset;
-        bool converts;
-    };
     void prepare(Program& program);
     void prepare(FeedOperation& operation) { operation.inputs = fitting_.collect(operation.children); }
     void prepare(FeedPortsOperation& operation) {

@@ -99,9 +99,11 @@ struct MessageCounter {
         for (std::size_t number = 0; number < outputs.size(); ++number) {
             Output& output = outputs[number];
             if (ports && !contains(*ports, static_cast<int>(number))) continue;
+            const bool replaced = output.due && !output.aged;
             samples[output.signal] += output.aged;
             output.aged = false;
             if (!output.due) continue;
+            if (replaced) send_again(output.signal);
             ++versions[output.signal];
             output.due = false;
         }
@@ -110,6 +112,13 @@ struct MessageCounter {
   private:
     bool is_new(int link, int place) const {
         return links[link].known[place] != versions[links[link].signals[place]];
+    }
+    // A sample that has changed at the time it is of counts as not sent.
+    void send_again(int signal) {
+        for (Link& link : links)
+            for (std::size_t k = 0; k < link.signals.size(); ++k)
+                if (link.signals[k] == signal && link.passed[k] == samples[signal] && samples[signal] > 0)
+                    --link.passed[k];
     }
     bool send(int number) {
         Link& link = links[number];

@@ -103,6 +103,7 @@ struct RepeatOperation {
     int at_most = 1;
     double until = -1.0;  // the residual that ends it; below zero: none does
     Unknowns unknowns;
+    std::vector<int> samples;  // per value, how many predict it; none: a fixed number of iterations is plain
     std::shared_ptr<Accelerator> accelerator;
 };
 

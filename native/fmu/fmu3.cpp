@@ -485,6 +485,8 @@ class Fmu3 final : public Fmu {
                 if (status == discard && terminates) return end_at(t, h, from);
                 return status == discard ? Reach::early : (good(status, step_.name), Reach::failed);
             }
+            if (at != to && !early) [[unlikely]]
+                note_time(at, to, h);
             if (!(events || terminates || early) && next_event_ > end + std::max(least, setup.grid))
                 [[likely]]
                 return owed_ && is_gone(end) ? Reach::failed : Reach::whole;
@@ -513,6 +515,14 @@ class Fmu3 final : public Fmu {
             from = *reached;
             if (!follow(from)) return Reach::failed;
         }
+    }
+    // It has stepped as it was asked to, and tells another time: whether it got there only it knows.
+    void note_time(double at, double to, double h) {
+        if (time_noted_ || std::fabs(at - to) <= 1e-6 * h) return;
+        time_noted_ = true;
+        notes_.push_back("it tells " + written(at) + " s as its time after a step to t = " + written(to) +
+                         " s (lastSuccessfulTime), and not that it returned early: the step is taken for "
+                         "whole, and its outputs for those at its end");
     }
     // The inputs as they are at a time inside the step.
     bool follow(double t) {
@@ -647,6 +657,7 @@ class Fmu3 final : public Fmu {
     const double* u_ = nullptr;
     double began_ = 0.0;
     std::optional<OwedEvent> owed_;
+    bool time_noted_ = false;
 };
 
 }  // namespace

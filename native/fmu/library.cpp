@@ -8,6 +8,8 @@
 #include <map>
 #include <mutex>
 
+#include "engine/arithmetic_guard.hpp"
+
 namespace hocket {
 
 std::shared_ptr<Library> Library::load(const std::string& path, const std::string& prefix) {
@@ -24,6 +26,7 @@ std::shared_ptr<Library> Library::load(const std::string& path, const std::strin
 #ifdef HOCKET_DLOPEN
 
 Library::Library(std::string path, std::string prefix) : path_(std::move(path)), prefix_(std::move(prefix)) {
+    const ArithmeticGuard guard;  // what -ffast-math links in acts on loading
     handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle_) {
         const char* why = dlerror();

@@ -11,13 +11,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hocket import blocks as blocks
+    from hocket import testing as testing
     from hocket.analysis.coupled_linearisation import linearize
     from hocket.analysis.coupling_check import check
     from hocket.analysis.error_budget import error_budget
+    from hocket.analysis.interface_jacobian import interface_jacobian
     from hocket.analysis.run_comparison import compare
     from hocket.analysis.uncertainty import study
-    from hocket.errors import ConvergenceError, HocketError, ScenarioError, SimulatorError
+    from hocket.errors import ConvergenceError, HocketError, HostError, ScenarioError, SimulatorError
     from hocket.execution.compile import compile
+    from hocket.execution.distributed.lead import run_distributed
+    from hocket.execution.fmu_export.export import export
     from hocket.execution.gym import gym
     from hocket.execution.live import open
     from hocket.execution.resume import resume
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
     from hocket.orchestrators.iterate import Iterate
     from hocket.orchestrators.jacobi import Jacobi
     from hocket.orchestrators.multirate import Multirate
+    from hocket.orchestrators.predictor_corrector import PredictorCorrector
     from hocket.search.fit import fit
     from hocket.search.nest.nest import nest
     from hocket.search.tune.tune import tune
@@ -60,18 +66,19 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     "StateSpace", "Sum", "Gain", "Python", "Ode", "Event", "Fmu", "Table", "Csv", "Schedule", "Function",
     "SimPy", "Devs", "Atomic",
     # how
-    "Composite", "Experiment", "Jacobi", "GaussSeidel", "Iterate", "Multirate", "Asynchronous", "Adaptive",
-    "Hold", "Polynomial", "Hermite", "Nepce", "BalanceCorrection",
+    "Composite", "Experiment", "Jacobi", "GaussSeidel", "Iterate", "PredictorCorrector", "Multirate",
+    "Asynchronous", "Adaptive", "Hold", "Polynomial", "Hermite", "Nepce", "BalanceCorrection",
     # files
-    "read", "write",
+    "read", "write", "export",
     # a better coupling
     "compile", "nest", "tune",
     # running and looking
-    "check", "run", "resume", "open", "sweep", "study", "fit", "error_budget", "Run", "open_run", "compare",
+    "check", "run", "run_distributed", "resume", "open", "sweep", "study", "fit", "error_budget",
+    "Run", "open_run", "compare", "interface_jacobian",
     # for other tools
     "gym", "linearize",
     # what can go wrong
-    "HocketError", "ScenarioError", "SimulatorError", "ConvergenceError",
+    "HocketError", "ScenarioError", "SimulatorError", "ConvergenceError", "HostError",
 ]
 # fmt: on
 
@@ -81,14 +88,17 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
         "analysis.coupling_check": ("check",),
         "analysis.coupled_linearisation": ("linearize",),
         "analysis.error_budget": ("error_budget",),
+        "analysis.interface_jacobian": ("interface_jacobian",),
         "analysis.run_comparison": ("compare",),
         "analysis.uncertainty": ("study",),
-        "errors": ("ConvergenceError", "HocketError", "ScenarioError", "SimulatorError"),
+        "errors": ("ConvergenceError", "HocketError", "HostError", "ScenarioError", "SimulatorError"),
         "execution.compile": ("compile",),
+        "execution.fmu_export.export": ("export",),
         "execution.gym": ("gym",),
         "execution.live": ("open",),
         "execution.resume": ("resume",),
         "execution.run": ("run",),
+        "execution.distributed.lead": ("run_distributed",),
         "execution.sweep": ("sweep",),
         "files.formats": ("read", "write"),
         "files.run_folder": ("Run", "open_run"),
@@ -100,7 +110,15 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
         "model.ports": ("Port",),
         "model.protocols": ("Capabilities",),
         "model.scenario": ("Connection", "Scenario"),
-        "orchestrators": ("Adaptive", "Asynchronous", "GaussSeidel", "Iterate", "Jacobi", "Multirate"),
+        "orchestrators": (
+            "Adaptive",
+            "Asynchronous",
+            "GaussSeidel",
+            "Iterate",
+            "Jacobi",
+            "Multirate",
+            "PredictorCorrector",
+        ),
         "search.fit": ("fit",),
         "search.nest.nest": ("nest",),
         "search.tune.tune": ("tune",),
@@ -131,6 +149,10 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
             from importlib import import_module
 
             found = getattr(import_module(f"hocket.{_MODULE_OF[name]}"), name)
+        elif name in ("blocks", "testing"):
+            from importlib import import_module
+
+            found = import_module(f"hocket.{name}")
         else:
             raise AttributeError(f"module `hocket` has no attribute `{name}`")
         globals()[name] = found

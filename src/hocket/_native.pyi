@@ -149,7 +149,7 @@ class IqnIls(Accelerator):
     def __init__(self, *, reuse: int, filter: float) -> None: ...
 
 class Newton(Accelerator):
-    def __init__(self, *, falls: float) -> None: ...
+    def __init__(self, *, falls: float, jacobian: Sequence[Sequence[float]]) -> None: ...
 
 class RepeatOperation:
     def __init__(
@@ -161,6 +161,7 @@ class RepeatOperation:
         until: float | None,
         values: Sequence[int],
         slopes: Sequence[int],
+        samples: Sequence[int],
         accelerator: Accelerator,
     ) -> None: ...
 
@@ -723,6 +724,36 @@ class LevelReport:
 class SavedState:
     """The state of a whole tree between two steps."""
 
+class VariableKind(Enum):
+    time = ...
+    input = ...
+    output = ...
+    seen = ...
+    initial = ...
+
+class VariableType(Enum):
+    real = ...
+    integer = ...
+    boolean = ...
+
+class PlanVariable:
+    def __init__(
+        self, *, kind: VariableKind, type: VariableType, level: int, child: int, port: int, start: float
+    ) -> None: ...
+
+def write_plan(
+    *,
+    level: Level,
+    program: StartProgram,
+    name: str,
+    token: str,
+    variables: Sequence[PlanVariable],
+    names: Sequence[tuple[Sequence[str], Sequence[Sequence[str]]]],
+    step: int,
+    adaptive: bool,
+) -> bytes:
+    """Raises ValueError for what cannot be written down."""
+
 class Engine:
     def __init__(self, *, level: Level, rows: Sequence[RowBuffer], threads: int, always: bool) -> None: ...
     def run(self, steps: int, seconds: float, most_values: int, attend: Callable[[bool], bool] | None) -> int:
@@ -731,6 +762,10 @@ class Engine:
     def advance(self, steps: int) -> int:
         """Return how many steps were made; -1 minus that number: it failed, was stopped, or was ended."""
 
+    def start(self, program: StartProgram, t: float, stop: float | None, started: bool) -> StartReport:
+        """Start the tree anew; `started`: its simulators were."""
+
+    def take_first_instants(self) -> bool: ...
     def value(self, level: int, child: int, port: int, is_input: bool) -> float: ...
     def set_own_input(self, port: int, value: float) -> None: ...
     def set_input(self, level: int, child: int, port: int, value: float) -> None: ...
@@ -1005,6 +1040,9 @@ class FmuSetup:
 def fmu(*, version: int, library: str, prefix: str, setup: FmuSetup, file: str, crash_file: str) -> Fmu: ...
 def count_end_requests() -> int:
     """Return how many simulators of this process have asked to end their simulation so far."""
+
+def changes_arithmetic() -> bool:
+    """Return whether an FMU has changed how this thread rounds, takes small numbers, or traps."""
 
 def take_log() -> list[tuple[str, int, str, str]]:
     """Return what FMUs said since: instance, status, category, text."""

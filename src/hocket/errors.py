@@ -164,6 +164,15 @@ class ConvergenceError(HocketError):
     """An iteration did not converge: where, residuals, what to try."""
 
 
+class HostError(HocketError):
+    """Who looks after the hosts must act: which one is gone or late, at which exchange, what to do."""
+
+    host = ""
+    """The host that it is about."""
+    status = ""
+    """How its run ended, where it said so when it left: `stopped`, `failed`."""
+
+
 class InternalError(HocketError):
     """A fault of hocket's own: please report it."""
 

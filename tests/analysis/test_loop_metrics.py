@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.blocks import Gain, TransferFunction, margins, step_metrics
+from hocket.blocks import PID, Gain, TransferFunction, margins, step_metrics
+
+
+def test_margins_take_a_linear_pid_by_its_way_from_measured_to_control():
+    """Its zero is the pole of the plant: what is left is 4 / s."""
+    found = margins([PID(K=2.0, Ti="0.5 s"), TransferFunction([1.0], [0.5, 1.0])])
+    assert found.stable
+    assert found.phase == pytest.approx(90.0)
+    assert found.phase_frequency == pytest.approx(4.0)
+    assert found.delay == pytest.approx(math.pi / 8.0)
 
 
 @pytest.mark.parametrize("zeta", [0.2, 0.5, 0.7])
@@ -77,6 +86,7 @@ def test_margins_with_a_delay(k, stable):
         (lambda: step_metrics([0.0, 1.0], [1.0, 2.0], at=5.0), "outside"),
         (lambda: margins(3), "a linear model"),
         (lambda: margins([]), "a linear model"),
+        (lambda: margins([PID(K=1.0, high=2.0)]), "without limits"),
         (lambda: margins(Gain(0.0)), "gain is zero"),
         (lambda: margins(hk.Sum("a", "b")), "2 inputs"),
         (lambda: margins(TransferFunction([1.0], [1.0, -2.0]), delay=0.1), "not stable"),

@@ -1,10 +1,13 @@
 """FMUs and SSPs on the command line, as somebody meets them who has just been sent one."""
 
+import json
 import math
 import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -551,3 +554,27 @@ def test_the_page_of_one_with_many_variables(here, tmp_path):
     assert "p440 " not in page
     assert re.search(r"and 25\d more: --all", page)
     assert "p440 " in good("show", "many/lag.fmu", "--all")
+
+
+def test_what_an_fmu_prints_does_not_mix_with_answers(store, tmp_path):
+    """It prints into a buffer of C, which is written when the process ends."""
+    path = build("lag", 2, folder=tmp_path, defines=["PRINTS"], file="noisy.fmu")
+    for words in (["--json", "-"], ["--csv", "-"]):
+        command = [
+            sys.executable,
+            "-m",
+            "hocket",
+            "run",
+            str(path),
+            "--no-isolate",
+            "--stop",
+            "1",
+            "--step",
+            "0.5",
+        ]
+        done = subprocess.run([*command, *words], capture_output=True, text=True, check=True)
+        assert "noisy says hello" in done.stderr
+        if "--json" in words:
+            assert json.loads(done.stdout)["status"] == "finished"
+        else:
+            assert done.stdout.splitlines()[1:] == ["0,0", "0.5,0", "1,0"]

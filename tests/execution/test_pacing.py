@@ -10,7 +10,8 @@ import time
 import pytest
 
 import hocket as hk
-from hocket.execution.session import RealTimePacer, interruptible
+from hocket.execution.pacing import RealTimePacer
+from hocket.execution.session import interruptible
 from systems import ENGINES, FREE_LAG
 
 

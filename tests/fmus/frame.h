@@ -10,6 +10,9 @@
 #ifdef ABORTS_SECOND_INSTANCE
 #include <unistd.h>
 #endif
+#ifdef ROUNDS_UP
+#include <fenv.h>
+#endif
 
 #include "model.h"
 
@@ -291,7 +294,18 @@ static Model *instantiate(Host host, const char *name, const char *token) {
         abort();
     setenv(mark, process, 1);
 #endif
+#ifdef ROUNDS_UP
+    fesetround(FE_UPWARD);
+#endif
+#ifdef PRINTS
+    printf("%s says hello\n", name);
+#endif
+#ifdef SHARES_STATE
+    static Model *shared; /* never freed */
+    Model *m = shared = shared ? shared : malloc(TABLE.size);
+#else
     Model *m = malloc(TABLE.size);
+#endif
     memcpy(m, TABLE.defaults, TABLE.size);
     m->host = host;
     m->host.name = strdup(name);
@@ -307,7 +321,11 @@ static Model *instantiate(Host host, const char *name, const char *token) {
 static void release(Model *m) {
     destroy(m);
     free(m->host.name);
+#ifdef SHARES_STATE
+    m->host.name = NULL; /* others have it, too */
+#else
     free(m);
+#endif
 }
 
 __attribute__((unused))

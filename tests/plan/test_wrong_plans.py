@@ -14,10 +14,12 @@ from hocket.plan import (
     Next,
     React,
     Read,
+    Receive,
     Record,
     Repeat,
     Restore,
     Save,
+    Send,
     Solve,
     Step,
     Times,
@@ -53,6 +55,9 @@ from plan.levels import (
     turn,
 )  # fmt: skip
 from systems import LAG_AT_REST
+
+HOSTED = RING.with_changes(hosts={"here": ["a"], "there": ["b"]})
+SENT, RECEIVED = Send("here", "there", ("a.y",)), Receive("here", "there", ("a.y",))
 
 WRONG = [  # the kind, the level, the plan, where it is found, what is said
     ("unknown simulator", RING, plan(*A, *B, Feed("bb"), Record()), "step 7: feed bb",
@@ -245,6 +250,14 @@ WRONG = [  # the kind, the level, the plan, where it is found, what is said
      "step 8.2: commit a, b", "`a` is committed and does not react before"),
     ("not in an instant", RING, plan(*A, *B, Record(), Instant((React("b"), Step("a")), 9)),
      "step 8.2: step a", "this cannot be done at an instant, in which no time passes"),
+    ("unknown host", HOSTED, plan(SENT, RECEIVED, Send("here", "moon", ("a.y",)), *A, *B, Record()),
+     "step 3: send from here to moon: a.y", "there is no host `moon`"),
+    ("sent from elsewhere", HOSTED, plan(Send("here", "there", ("b.y",)), RECEIVED, *A, *B, Record()),
+     "step 1: send from here to there: b.y", "`b.y` is sent from `here`, and `b` is on another host"),
+    ("never sent", HOSTED, plan(RECEIVED, *A, *B, Record()), "step 1: receive at there from here: a.y",
+     "`there` waits for a message from `here` that is not sent before"),
+    ("never received", HOSTED, plan(SENT, *A, *B, Record()), "step",
+     "what `here` sends to `there` is not received"),
 ]  # fmt: skip
 ELSEWHERE = {
     "try without rollback",
@@ -257,7 +270,11 @@ ELSEWHERE = {
     "delayed input",
 }
 """Kinds with a test of their own, below, in `test_single_ports` or in `engine/test_last_step`."""
-TOGETHER = {"ends apart": "too little", "repeat without save": "restore without save"}
+TOGETHER = {
+    "unknown host": "never received",
+    "ends apart": "too little",
+    "repeat without save": "restore without save",
+}
 """What goes with another fault, which is found first."""
 
 

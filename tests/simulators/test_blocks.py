@@ -450,3 +450,17 @@ def test_what_is_no_parameter_of_a_block_is_refused(path, value, told):
     with pytest.raises(hk.ScenarioError) as caught:
         hk.run(_loop(), "2 s", parameters={path: value})
     assert told in str(caught.value)
+
+
+def test_parts_that_a_pid_lacks_do_not_put_its_loop_on_the_stability_boundary():
+    """A lag of 0.5 s under a gain of 4, held over 10 ms: one number says what is left of it after a step."""
+    models = {"r": Step(), "pid": PID(K=4.0), "plant": TransferFunction([1.0], [0.5, 1.0])}
+    wires = {"pid.reference": "r.y", "pid.measured": "plant.y", "plant.u": "pid.control"}
+    found = hk.check(
+        hk.Composite(hk.Scenario(models, wires), "10 ms"), stop="1 s", advise=False, robust=False
+    )
+    left = math.exp(-0.02)
+    assert found.stability.rho == pytest.approx(left - 4.0 * (1.0 - left), abs=1e-12)
+    models["pid"] = PID(K=4.0, i0=0.5)  # an offset that stays is a state
+    run = hk.run(hk.Composite(hk.Scenario(models, wires), "10 ms"), "10 s")
+    assert run.final("plant.y") == pytest.approx(4.5 / 5.0, abs=1e-9)

@@ -286,6 +286,30 @@ def test_it_ends_the_simulation_itself(version, method, fmu):
     simulator.close()
 
 
+@pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize("method", ["adaptive", "cvode"])
+def test_states_that_are_too_small_for_the_tolerance_are_noted(method, isolate, fmu):
+    """x'' = u - w^2 x from rest: x = u (1 - cos 2 t) / 4, and no nominal values.
+
+    Below 1e-9 any step is good enough for the solver. With a tolerance that fits it is as accurate as ever.
+    """
+
+    def end(u, **options):
+        model = fmu(
+            "oscillator", 2, {"u": u}, {"variables": {"x": {"output": 0.0}}}, method=method, **options
+        )
+        run = hk.run(model, stop=4, step=1)
+        return run.final("oscillator.x") / u, run.info["notes"]
+
+    (note,) = end(1e-12, isolate=isolate)[1]
+    assert "its states stay below" in note
+    assert "e-13, and its solver lets errors of 1e-09 (atol) pass: it does not control them" in note
+    exact = (1.0 - math.cos(8.0)) / 4.0
+    for x, notes in (end(1e-12, isolate=isolate, atol=1e-21), end(1.0)):
+        assert notes == []
+        assert x == pytest.approx(exact, rel=1e-4)
+
+
 @pytest.mark.parametrize("method", ["rk4", "adaptive", "cvode"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_linear_oscillator(version, method, fmu):

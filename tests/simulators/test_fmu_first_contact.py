@@ -1,6 +1,7 @@
 """First contact: an FMU that is new is tried elsewhere, once; what ended the trial stays isolated."""
 
 import json
+import math
 import os
 import platform
 import subprocess
@@ -29,6 +30,7 @@ def wanted(monkeypatch):
     """Let FMUs be tried; nothing is known of any."""
     monkeypatch.setenv(first_contact.SWITCH, "1")
     first_contact._known.clear()
+    first_contact._sharing.clear()
     first_contact._freezes.clear()
     first_contact._unfinished.clear()
 
@@ -65,6 +67,71 @@ def test_a_good_fmu_is_tried_once_and_runs_here(tmp_path, trials, monkeypatch):
     assert not Fmu(path).is_isolated
     hk.run(Fmu(path, interface="model-exchange"), 0.1, step=0.1)
     assert trials == ["lag.fmu", "lag.fmu"], "another interface, other functions"
+
+
+# instances that share something
+
+
+def two_lags(path, **options):
+    models = {"low": Fmu(path, u=1.0, **options), "high": Fmu(path, u=2.0, **options)}
+    return hk.Composite(hk.Scenario(models), "100 ms")
+
+
+@pytest.mark.parametrize("interface", ["co-simulation", "model-exchange"])
+@pytest.mark.parametrize("version", [2, 3])
+def test_instances_that_share_their_state_are_kept_apart(tmp_path, version, interface):
+    """0.271 = 1 - 0.9^3 of u: steps of 0.1 s of T y' = u - y, as one alone makes them."""
+    path = build("lag", version, folder=tmp_path, defines=["SHARES_STATE"])
+    run = hk.run(two_lags(path, interface=interface), stop=0.3)
+    exact = 0.271 if interface == "co-simulation" else 1.0 - math.exp(-0.3)
+    assert run.final("low.y") == pytest.approx(exact, rel=1e-7)
+    assert run.final("high.y") == pytest.approx(2.0 * exact, rel=1e-7)
+    assert len(run.info["notes"]) == 2
+    assert all("instances of it disturb each other in one process: `y` is" in n for n in run.info["notes"])
+    assert Fmu(path, interface=interface).is_isolated
+    if interface == "co-simulation":  # hocket sets the states of the other itself
+        here = hk.run(two_lags(path, interface=interface, isolate=False), stop=0.3)
+        assert here.final("low.y") != pytest.approx(exact, rel=1e-3)
+
+
+def test_a_second_instance_that_is_refused_gets_a_process_of_its_own(tmp_path):
+    path = build("single", 2, folder=tmp_path, canBeInstantiatedOnlyOncePerProcess=None)
+    run = hk.run(hk.Composite(hk.Scenario({"one": Fmu(path), "other": Fmu(path)}), "100 ms"), stop=0.3)
+    assert any("a second instance in its process reports an error" in note for note in run.info["notes"])
+
+
+@pytest.mark.parametrize(("name", "version"), [("lag", 1), ("ball", 2), ("arrays", 3), ("types", 3)])
+def test_honest_instances_do_not_disturb_each_other(tmp_path, name, version):
+    model = Fmu(build(name, version, folder=tmp_path))
+    first_contact.meet(model)
+    assert first_contact.recorded_sharing(model) == ""
+    assert not model.is_isolated
+
+
+def rounds_to_nearest():
+    """Return whether this thread does, and not upwards."""
+    return 1.0 + float.fromhex("0x1p-60") == 1.0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_an_fmu_that_changes_how_its_process_rounds_gets_one_of_its_own(tmp_path, version, engine):
+    path = build("lag", version, folder=tmp_path, defines=["ROUNDS_UP"])
+    run = hk.run(Fmu(path, u=1.0), stop=0.3, step=0.1, engine=engine)
+    (note,) = run.info["notes"]
+    assert "it changes how its process computes with floating-point numbers" in note
+    assert rounds_to_nearest()
+    first_contact._known.clear()
+    run = hk.run(Fmu(path, u=1.0, isolate=False), stop=0.3, step=0.1, engine=engine)
+    assert rounds_to_nearest(), "it was set back"
+    assert run.final("lag.y") == pytest.approx(0.271, rel=1e-12)
+
+
+def test_what_is_random_in_each_process_is_not_called_shared(tmp_path, monkeypatch):
+    model = Fmu(build("lag", 2, folder=tmp_path, defines=["SHARES_STATE"]))
+    monkeypatch.setattr(first_contact, "_repeats", lambda _: False)
+    first_contact.meet(model)
+    assert first_contact.recorded_sharing(model) == ""
 
 
 # frozen by a save

@@ -642,6 +642,8 @@ def test_a_number_that_does_not_fit_is_found_in_the_run(version, engine, fmu):
 def test_whole_numbers_that_floats_cannot_hold_are_not_rounded(fmu):
     run({"it": fmu("types", 3, p_int64=2**60)}, fails=r"1152921504606846976, beyond 2\^53")
     run({"it": fmu("types", 3, p_uint64=2**64 - 1)}, fails=r"18446744073709551615, beyond 2\^53")
+    with pytest.raises(hk.ScenarioError, match=r"`u_int64` is 9007199254740993, beyond 2\^53: inputs travel"):
+        fmu("types", 3, u_int64=2**53 + 1)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -989,6 +991,19 @@ def test_an_fmu_need_not_be_told_the_stop_time(fmu, isolate):
     assert final_value(untold) == pytest.approx(0.3 * np.exp(-1.0), rel=3e-3)
     with pytest.raises(hk.SimulatorError, match="it goes to the stop time in its first step"):
         final_value(told)
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_fmu_that_tells_another_time_than_the_end_of_its_step_is_noted(fmu, engine, isolate):
+    """It returns OK, and not that it returned early: nobody but the FMU knows what it has done."""
+    half = fmu("lag", 3, {"y0": 0.3}, {"defines": ["TELLS_HALF"]}, isolate=isolate)
+    result = hk.run(half, 0.5, step=0.1, engine=engine)
+    assert result.info["notes"] == [
+        "`lag`: it tells 0.05 s as its time after a step to t = 0.1 s (lastSuccessfulTime), and not that it "
+        "returned early: the step is taken for whole, and its outputs for those at its end"
+    ]
+    assert hk.run(fmu("lag", 3, isolate=isolate), 0.5, step=0.1, engine=engine).info["notes"] == []
 
 
 def last_step_cases():

@@ -182,8 +182,9 @@ class Margins:
 def margins(loop: StateSpace | Iterable[StateSpace], delay: float = 0.0) -> Margins:
     """Return the margins of an open loop: a linear model with one input and one output, or several in a row.
 
-    `delay` is a delay in the loop, in seconds; with one, `stable` is what the margins say, for a loop
-    whose own poles are not unstable (Nyquist), and it is an error for one whose poles are.
+    Of a linear `PID` the way from `measured` to `control` counts, its sign turned: the loop closes with
+    negative feedback. `delay` is a delay in the loop, in seconds; with one, `stable` is what the margins say,
+    for a loop whose own poles are not unstable (Nyquist), and it is an error for one whose poles are.
     """
     parts = [loop] if isinstance(loop, StateSpace) else loop
     expect(isinstance(parts, Iterable), "loop", loop, "a linear model, or a list of them")
@@ -198,7 +199,11 @@ def margins(loop: StateSpace | Iterable[StateSpace], delay: float = 0.0) -> Marg
 
 
 def _single(model: Any) -> tuple[Array, Array, Array, Array]:
-    expect(isinstance(model, StateSpace), "loop", model, "a `StateSpace`, such as a `TransferFunction`")
+    valid = "a linear model, such as a `TransferFunction`, or a `PID` without limits and `period`"
+    expect(isinstance(model, StateSpace), "loop", model, valid)
+    if [port.name for port in (*model.inputs, *model.outputs)] == ["reference", "measured", "control"]:
+        (A, B), (C, D) = model.state_matrices, model.output_matrices
+        return A, -B[:, 1:], C, -D[:, 1:]
     if len(model.inputs) != 1 or len(model.outputs) != 1:
         what = f"a part of the loop has {len(model.inputs)} inputs and {len(model.outputs)} outputs"
         raise ScenarioError(what, "loop", "one of each")

@@ -18,6 +18,7 @@ from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.parameter_sampling import Design, Method, Sensitivity, find_sensitivities, make_design
 from hocket.analysis.run_error import Watch, estimate_error
 from hocket.errors import HocketError, ScenarioError, count
+from hocket.execution.notebook_progress import notebook_progress
 from hocket.execution.run import experiment_to_run, run_experiment
 from hocket.execution.session import Progress
 from hocket.execution.sweep import OF_EXPERIMENT, Variants, check_variants, run_variants
@@ -313,7 +314,8 @@ def study(
     kept = None if place is None else place / "runs"
     variants = Variants(experiment, list(design.parameters()), done, kept, again=True)
     check_variants(variants)
-    results = run_variants(variants, workers, processes, progress, dict(options))
+    shown = notebook_progress("runs") if progress is None else progress
+    results = run_variants(variants, workers, processes, shown, dict(options))
     error = estimate_error(middle, nominal, watch=watch) if estimate else None
     radii = _spectral_radii(experiment, design) if len(results) == len(design.probabilities) else None
     ports = _find_spreads(design, nominal, results, error, quantity)

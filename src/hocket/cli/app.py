@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -178,7 +179,10 @@ VERBS = {
     "capabilities": ("capabilities", "Print which capabilities simulators have, need, and could emulate."),
     "probe": ("fmu_page", "Load an FMU, step it, and check that what it declares is true."),
     "new": ("scenario_files", "Write a scenario to begin with: it has comments and runs at once."),
-    "export": ("run_output", "Write the rows of a run as CSV, Parquet, HDF5 or MATLAB."),
+    "export": (
+        "run_output",
+        "Write the rows of a run as CSV, Parquet, HDF5 or MATLAB; or a scenario as an FMU.",
+    ),
     "compare": ("compare", "Compare two runs port by port: how far apart, where, within a tolerance?"),
     "plot": ("run_output", "Draw the ports of a run over time, one axes per unit."),
     "report": (
@@ -261,7 +265,25 @@ for _name, (_, _about) in VERBS.items():
 def main() -> None:
     """Run the command line."""
     gc.disable()  # until the verb begins: what is imported lasts, and looking for garbage in it takes time
+    _divert_native_output()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal may not know every sign
     app(prog_name="hocket")
+
+
+def _divert_native_output() -> None:
+    """Let what FMUs and other libraries print go to standard error: standard output is for answers.
+
+    `--json -` and `--csv -` would else be something that nobody can read.
+    """
+    try:
+        if not isinstance(sys.stdout, TextIOWrapper) or sys.stdout.fileno() != 1:
+            return
+        os.fstat(2)
+        answers = os.dup(1)
+        os.dup2(2, 1)
+    except (OSError, ValueError):  # one of them is closed
+        return
+    lines, encoding = os.isatty(answers), sys.stdout.encoding
+    sys.stdout = open(answers, "w", encoding=encoding, buffering=1 if lines else -1)  # noqa: SIM115

@@ -24,6 +24,13 @@ from hocket.cli.command_arguments import (
     read_for_run,
     record_patterns,
 )
+from hocket.cli.host_options import (
+    NO_HOST_CHOICES,
+    HostChoices,
+    RunChoices,
+    refuse_with_hosts,
+    run_on_hosts,
+)
 from hocket.cli.options import flag, option
 from hocket.cli.output_files import check_outputs, print_written, run_folder, write_json
 from hocket.cli.run_estimate import announce_reruns, more_rows, print_summary
@@ -75,6 +82,7 @@ def run(
     csv: options.Csv = None,
     as_json: options.Json = None,
     fmus: options.FmuChoices = options.NO_FMU_CHOICES,
+    hosts: HostChoices = NO_HOST_CHOICES,
 ) -> None:
     """Run a scenario, or FMUs, and keep what was computed; options win over the file.
 
@@ -89,6 +97,7 @@ def run(
         hocket run ball.fmu --set e=0.8 --observe resting --plot
         hocket run a.fmu b.fmu --connect b.u=a.y --connect a.u=b.y
         hocket run car.toml --checkpoint-every "10 min"
+        hocket run two_hosts.toml --distributed
     """
     if str(csv) == str(as_json) == "-":
         raise ScenarioError("`--csv -` and `--json -` are given", "", "one of them on standard output")
@@ -96,6 +105,7 @@ def run(
     quiet = quiet or alone
     experiment = read_for_run("run", files, changes, fmus.observe or (), fmu_options(fmus), stop, ledger)
     check_outputs(plot=Path("plot.png") if plot == options.IN_FOLDER else plot, others=[csv, as_json])
+    refuse_with_hosts(hosts, engine.value, realtime, checkpoint_every, threads)
     typed = {"start": start, "stop": stop, "every": every, "record": record}
     with (
         run_folder(folder, folder_stem(files, experiment), overwrite) as place,
@@ -107,13 +117,11 @@ def run(
         meant = experiment_to_run(experiment, start=start, stop=stop, every=every)
         if not quiet:
             _announce_instability(vary_experiment(meant, parameters))
-        done = hocket.run(
+        kept = RunChoices(record_patterns(experiment, record), ledger, place, overwrite)
+        done = run_on_hosts(meant, parameters, hosts, kept, progress) or hocket.run(
             meant,
             parameters=parameters,
-            record=record_patterns(experiment, record),
-            ledger=ledger,
-            folder=place,
-            overwrite=overwrite,
+            **vars(kept),
             engine=engine.value,
             threads=threads,
             realtime=realtime,

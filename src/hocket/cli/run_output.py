@@ -1,7 +1,7 @@
 """hocket export, plot and report: what was recorded, for other programs and for people.
 
-In:  a run folder
-Out: a CSV or Parquet file, a picture, an HTML page that needs nothing else
+In:  a run folder; or a scenario that shall be an FMU
+Out: a CSV or Parquet file, an FMU, a picture, an HTML page that needs nothing else
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 import sys
 import webbrowser
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+from hocket.cli import options
+from hocket.cli.command_arguments import read_changed
 from hocket.cli.options import RunFolder, argument, flag, option
 from hocket.cli.output_files import check_file, check_picture, open_noted_run, print_written, with_size
 from hocket.cli.terminal import print_err
-from hocket.errors import FileError
+from hocket.errors import FileError, ScenarioError
 from hocket.files.error_estimate import add_bands, read_estimate
 from hocket.files.plotting import save_figure
 from hocket.files.run_folder import REPORT, Run
@@ -32,19 +35,43 @@ WRITERS: Mapping[str, Callable[..., None]] = {
 _ENDINGS = " or ".join(WRITERS)
 
 
+class FmiChoice(StrEnum):
+    """The version of FMI of what is written."""
+
+    two = "2"
+    three = "3"
+
+
 def export(
-    run: RunFolder,
-    file: Annotated[Path, argument("FILE", f"Ends in {_ENDINGS}; -: CSV on standard output.")],
+    what: Annotated[
+        list[Path],
+        argument("RUN FILE", f"A run, and a file that ends in {_ENDINGS} (-: CSV); with --fmu a scenario."),
+    ],
+    changes: options.Changes = options.NO_CHANGES,
     ports: Annotated[
         list[str] | None, option("PATTERN", "A port, or several with * and ?; may be repeated.")
     ] = None,
+    fmu: Annotated[Path | None, option("FMU", "Write the scenario itself as an FMU for other tools.")] = None,
+    fmi: Annotated[FmiChoice, option("VERSION", "The version of FMI: 2 or 3.")] = FmiChoice.two,
 ) -> None:
-    """Write the rows of a run as CSV, Parquet, HDF5 or MATLAB.
+    """Write the rows of a run as CSV, Parquet, HDF5 or MATLAB; or a scenario as an FMU.
 
     Examples:
         hocket export runs/car-001 car.csv --ports 'axle.*' --ports body.v
+        hocket export car.toml --fmu car.fmu --fmi 3
     """
-    opened = open_noted_run(run)
+    if fmu is not None:
+        from hocket.execution.fmu_export.export import export as export_fmu
+
+        check_file(fmu)
+        export_fmu(read_changed(what, changes), fmu, fmi=str(fmi), record=ports or None)
+        print_written(with_size(fmu))
+        return
+    if len(what) != 2:
+        hint = "hocket export runs/car-001 car.csv; or hocket export car.toml --fmu car.fmu"
+        raise ScenarioError("a run and one file are expected", "hocket export", "RUN FILE", hint)
+    folder, file = what
+    opened = open_noted_run(folder)
     if str(file) == "-":
         opened.to_csv(sys.stdout.buffer, ports or None)
         return

@@ -28,8 +28,8 @@ class ConstraintGroup:
     models: tuple[str, ...]
     """The models of the level that they couple, in the order of the scenario."""
     equations: tuple[Equation, ...]
-    mu: tuple[float | None, ...]
-    """Per equation."""
+    laws: tuple[Constraint, ...]
+    """Per equation: the constraint that it is of, which says what is asked for."""
     rates: tuple[tuple[str, str], ...]
     reads: tuple[str, ...]
     """Outputs, and inputs of the level itself, in the equations and their rates."""
@@ -40,6 +40,11 @@ class ConstraintGroup:
     def where(self) -> str:
         """The place of its constraints in the scenario."""
         return f"constraints.{self.constraints[0]}"
+
+    @property
+    def once(self) -> bool:
+        """Whether its inputs are corrected once a step, without rollback."""
+        return all(law.once for law in self.laws)
 
 
 def group_constraints(scenario: Scenario) -> tuple[list[ConstraintGroup], list[Fault]]:
@@ -59,6 +64,10 @@ def group_constraints(scenario: Scenario) -> tuple[list[ConstraintGroup], list[F
         if not wrong:
             found.append(_single_constraint_group(scenario, name, constraint, equations))
     joined = _merge_overlapping_groups(scenario, found)
+    for coupling in joined:
+        if not coupling.once and any(law.once for law in coupling.laws):
+            what = "constraints that share a simulator are solved together, and only some say `once`"
+            faults.append(Fault(what, f"{coupling.where}.once", "all of them, or none"))
     faults += [fault for coupling in joined for fault in _count_faults(scenario, coupling)]
     return joined, faults
 
@@ -171,7 +180,7 @@ def _single_constraint_group(
         (name,),
         tuple(model for model in scenario.models if model in owners),
         equations,
-        (constraint.mu,) * len(equations),
+        (constraint,) * len(equations),
         tuple(constraint.rates.items()),
         tuple(reads),
         tuple(path for path in paths if _is_input(scenario, path)),
@@ -195,7 +204,7 @@ def _merge_group_pair(scenario: Scenario, one: ConstraintGroup, other: Constrain
         (*one.constraints, *other.constraints),
         tuple(name for name in scenario.models if name in (*one.models, *other.models)),
         (*one.equations, *other.equations),
-        (*one.mu, *other.mu),
+        (*one.laws, *other.laws),
         tuple(dict((*one.rates, *other.rates)).items()),
         tuple(dict.fromkeys((*one.reads, *other.reads))),
         tuple(dict.fromkeys((*one.determines, *other.determines))),

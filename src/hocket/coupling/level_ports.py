@@ -6,11 +6,11 @@ Out: the same Scenario with ports of levels, and connections from level to level
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from hocket.model.composite import as_level
 from hocket.model.ports import Port
-from hocket.model.protocols import Model
+from hocket.model.protocols import Model, bookkeeping_ports
 from hocket.model.scenario import Connection, Scenario
 
 
@@ -73,6 +73,29 @@ def _with_ports(
         inputs=(*scenario.inputs, *ends[0]),
         outputs=(*scenario.outputs, *ends[1]),
     )
+
+
+def open_inputs(scenario: Scenario, driven: Collection[str] = ()) -> Iterator[str]:
+    """Yield the paths of all inputs, at any depth, that nothing drives and nothing determines.
+
+    `driven`: those that are driven from outside.
+    """
+    taken = {*driven, *(connection.target for connection in scenario.connections)}
+    for constraint in scenario.constraints.values():
+        taken.update(constraint.determines)
+    for name, model in scenario.models.items():
+        hidden = bookkeeping_ports(model)
+        own = [port for port in model.inputs if not port.event and port.name not in hidden]
+        yield from (path for port in own if (path := f"{name}.{port.name}") not in taken)
+        level = as_level(model)
+        if level:
+            inside = [path[len(name) + 1 :] for path in taken if path.startswith(f"{name}.")]
+            yield from (f"{name}.{path}" for path in open_inputs(level.scenario, inside))
+
+
+def with_open_inputs(scenario: Scenario) -> Scenario:
+    """Return the scenario with every input that nothing drives as an input of its own, by its path."""
+    return _with_ports(scenario, dict.fromkeys(open_inputs(scenario)), {})
 
 
 def port_at(scenario: Scenario, path: str, source: bool) -> Port | None:

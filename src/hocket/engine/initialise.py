@@ -15,6 +15,7 @@ import numpy as np
 from hocket.coupling.feedthrough import Feedthrough, Round
 from hocket.coupling.wiring import CONSTANT, OWN, Wiring
 from hocket.engine.algebraic_loops import fixed_point
+from hocket.engine.host_exchange import HostExchange, SamplePlaces, ValuePlaces
 from hocket.engine.message_counter import level_post
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.rollback import normalise_ticks
@@ -41,10 +42,13 @@ SETTLED = 1e-9
 SETTLING = 100
 
 
-def initialise(root: Level, t: float, stop: float | None = None) -> list[str]:
+def initialise(
+    root: Level, t: float, stop: float | None = None, exchange: HostExchange | None = None
+) -> list[str]:
     """Start every simulator of the tree at t and make all levels consistent; return what is not.
 
-    `stop` is when the run will end, for simulators with a `stop_time`.
+    `stop` is when the run will end, for simulators with a `stop_time`; `exchange` carries what passes to
+    other hosts, where some of the tree live.
     """
     design: PlanTree = root.tree
     leaves = design.leaves
@@ -57,6 +61,11 @@ def initialise(root: Level, t: float, stop: float | None = None) -> list[str]:
             simulator.start(t)
     apart = distributed_level(design)
     traffic = start_post(design, apart) if apart else None
+    if traffic is not None and exchange is not None:
+        exchange.attach(traffic)
+        traffic.remote = frozenset(
+            leaf for leaf, (path, child) in enumerate(leaves.places) if child in levels[path].remote
+        )
     y, notes = consistent_outputs(leaves, simulators, t, root.starts, traffic)
     for level in levels.values():
         level.memory.clear()
@@ -72,7 +81,8 @@ def initialise(root: Level, t: float, stop: float | None = None) -> list[str]:
         if told not in found:
             found[own] = flat
             if own[1] and not window_obstacles(leaves):
-                window = StartWindow(leaves, simulators, frozen, t, float(own[0]), own[1], root.starts)
+                ticks = own[0] / root.clock.tick
+                window = StartWindow(leaves, simulators, frozen, root.clock, ticks, own[1], root.starts)
                 found[own] = exchanged_curves(window, y, traffic) if traffic else window_curves(window, y)
         _store_past(levels[each.path], dict(zip(leaves.places, found[told], strict=True)))
     inputs = np.zeros((root.degree + 1, len(root.starts)))
@@ -80,7 +90,10 @@ def initialise(root: Level, t: float, stop: float | None = None) -> list[str]:
     _feed_level(root, inputs)
     if apart and traffic:
         traffic.flush()
-        levels[apart.path].traffic = level_post(levels[apart.path], traffic)
+        level = levels[apart.path]
+        level.traffic = level_post(level, traffic)
+        if exchange is not None:
+            exchange.attach(level.traffic, SamplePlaces(level.memory.rings))
     return notes
 
 
@@ -113,10 +126,15 @@ def consistent_outputs(
     And notes of those that are initialised once, and were so with other inputs.
     """
     start = _ConsistentStart(leaves.wiring, simulators, t, starts, post)
+    if post is not None and isinstance(post.carrier, HostExchange):
+        post.carrier.places = ValuePlaces(start.y)
     start.settle()
     if post is not None:
         post.flush()
-    for name, model, outputs in zip(start.wiring.names, start.wiring.models, start.y, strict=True):
+    for leaf, outputs in enumerate(start.y):
+        name, model = start.wiring.names[leaf], start.wiring.models[leaf]
+        if leaf in start.remote:
+            continue
         for port, value in enumerate(outputs):
             if not np.isfinite(value):
                 raise not_finite(name, model, port, float(value), t)
@@ -135,6 +153,9 @@ class _ConsistentStart:
         post: Post | None,
     ) -> None:
         self.wiring, self.simulators, self.t, self.starts, self.post = wiring, simulators, t, starts, post
+        self.remote = frozenset[int]() if post is None else post.remote
+        self.apart = post is not None and post.carrier is not None
+        """Whether some leaves live on other hosts."""
         self.graph = Feedthrough(wiring, at_start=True)
         self.rounds = self.graph.rounds()
         self.by_name = sorted(range(len(simulators)), key=wiring.names.__getitem__)
@@ -155,6 +176,8 @@ class _ConsistentStart:
         """Evaluate all outputs until nothing changes any more, and end the initialisations there."""
         names = self.wiring.names
         for leaf in sorted(self.graph.first_reads, key=lambda leaf: (self.once[leaf], names[leaf])):
+            if self.post is not None and self.apart and self.once[leaf]:
+                self.post.feed_all([leaf])  # initialised with what is known of others, which may be elsewhere
             self._read(leaf)
         self._evaluate()
         waiting = [leaf for leaf in self.by_name if self.waits[leaf]]
@@ -164,7 +187,7 @@ class _ConsistentStart:
             if unsettled:
                 self._evaluate()
                 continue
-            if not waiting:
+            if not (any(self.post.agree([bool(waiting)])) if self.post is not None else waiting):
                 return
             for leaf in waiting:  # all agree: initialisation is left together
                 simulator = self.simulators[leaf]
@@ -211,6 +234,8 @@ class _ConsistentStart:
         if self.post is not None:
             self.post.read(leaf)
         self.known.add(leaf)
+        if leaf in self.remote:
+            return  # its values come in messages
         if self.once[leaf]:
             self.initialised.setdefault(leaf, u.copy())
         with blame(self.wiring.names[leaf], "output", self.t):
@@ -230,6 +255,13 @@ class _ConsistentStart:
 
     def _solve_loop(self, turn: Round) -> None:
         y = self.y
+        if self.post is not None and self.apart:
+            self.post.feed_all(turn.children)
+            if turn.children[0] in self.remote:
+                for leaf in turn.children:
+                    self._read(leaf)
+                self.post.solve(turn.children, turn.loop)
+                return
 
         def evaluate(values: list[float]) -> list[float]:
             for (leaf, port), value in zip(turn.loop, values, strict=True):
@@ -256,8 +288,13 @@ class _ConsistentStart:
         asked = [
             leaf for leaf in self.by_name if leaf not in self.known or leaf in left or self.settles[leaf]
         ]
+        if self.post is not None:
+            self.post.flush()
         unsettled = []
         for leaf in asked:
+            if leaf in self.remote:
+                self._read(leaf)
+                continue
             before, driving = self.y[leaf], self.graph.driving_outputs[leaf]
             self._read(leaf)
             now = self.y[leaf]
@@ -266,6 +303,9 @@ class _ConsistentStart:
                 now[driving] = before[driving]
             unsettled += [(leaf, port) for port in driving if apart[port]]
         if self.post is not None:
+            every = [(leaf, port) for leaf in self.by_name for port in self.graph.driving_outputs[leaf]]
+            found = self.post.agree([node in unsettled for node in every])
+            unsettled = [node for node, moved in zip(every, found, strict=True) if moved]
             self.post.renew(unsettled)
         return [self.graph.name(node) for node in unsettled]
 
@@ -310,6 +350,6 @@ def _feed_level(level: Level, inputs: Array) -> None:
             if isinstance(simulator, Level):
                 _feed_level(simulator, level.memory.u[child].copy())
         for child in range(len(level.children)):
-            if level.memory.sloped[child]:
+            if level.memory.sloped[child] and child not in level.remote:
                 values = np.array([ring[-1][1] for ring in level.memory.rings[child]])
                 level.memory.store(child, 0, values, level.slopes_of(child, 0, level.memory.u[child]))

@@ -146,6 +146,8 @@ class Ledger:
     def begin(self, level: LiveLevel) -> None:
         """Note the power at the start of a run; the levels inside have done so."""
         for side in self.sides:
+            if side.account.child in level.remote:
+                continue  # kept where it lives
             if side.inside != NOT:
                 side.power = _border_account(level, side).power
                 continue

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from hocket.engine.initialise import initialise, levels_of
+from hocket.engine.reference.elsewhere import Elsewhere
 from hocket.engine.reference.level import Level
 from hocket.engine.simulator_calls import blame
 from hocket.errors import HocketError, Place, SimulatorError
@@ -90,7 +91,7 @@ def open_level(
     length = clock.ticks(design.composite.step)
     starts = [port.start or 0.0 for port in design.composite.inputs]
     level = LevelSimulator(design.path, design.wiring, design.plan, [], clock, length, degree, starts)
-    level.tree, level.ends_outside = design, ends_outside
+    level.tree, level.ends_outside, level.remote = design, ends_outside, design.remote
     handled = ends_outside or tries(design.plan.step)
     for drive in design.wiring.outputs if sloped else ():
         level.memory.sloped[drive.child] = True
@@ -102,6 +103,8 @@ def open_level(
                 inner = design.inner[child]
                 ends = handled and ends_around(inner, design)
                 children.append(open_level(inner, clock, degree, sloped, ends))
+            elif child in design.remote:
+                children.append(Elsewhere(len(model.outputs)))
             else:
                 children.append(_open_model(model, design.name(child)))
     except BaseException:

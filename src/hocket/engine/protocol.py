@@ -57,6 +57,7 @@ class LiveLevel(Protocol):
     starts: tuple[float, ...]
     instants: Any
     ends_outside: bool
+    remote: frozenset[int]
 
     def name(self, child: int) -> str:
         """Return the path of a child."""

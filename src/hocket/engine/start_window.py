@@ -6,15 +6,19 @@ Out: polynomials of their outputs around the start; the simulators are where the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from hocket.coupling.wiring import CONSTANT, OWN
+from hocket.engine.host_exchange import CurvePlaces, HostExchange
 from hocket.engine.simulator_calls import blame
+from hocket.model.clock import Clock
 from hocket.model.extrapolators import interpolate_samples, shift_origin, value_at
 from hocket.model.protocols import Array, EventSimulator, Sample, Simulator, provides
 from hocket.plan.messages import Node, Post
@@ -30,25 +34,27 @@ TRUSTED = 0.25
 
 @dataclass
 class StartWindow:
-    """Simulators that run `degree` + 1 steps of `delta` ahead from t, and back again, under some curves."""
+    """Simulators that run `degree` + 1 steps ahead from the start, and back again, under some curves."""
 
     leaves: Leaves
     simulators: list[Any]
     frozen: Sequence[bool]
     """Those that do not move: they are sampled, at steps of their own."""
-    t: float
-    delta: float
+    clock: Clock
+    ticks: Fraction
+    """Of a step."""
     degree: int
     starts: tuple[float, ...]
     samples: list[Array] = field(init=False)
     """Of the newest run ahead: the outputs at its start and after each step."""
 
     def __post_init__(self) -> None:
-        names, end = self.leaves.wiring.names, self.t + (self.degree + 1) * self.delta
+        names, end = self.leaves.wiring.names, (self.degree + 1) * self.ticks
+        self.t, self.delta = self.time(0), float(self.clock.tick * self.ticks)
         # who announces an event in the window stands still too: others would take the polynomial through its
         # jump for their past, and act before it
         self.frozen = [
-            still or _is_due(simulator, name, self.t, end)
+            still or self._is_due(simulator, name, end)
             for still, simulator, name in zip(self.frozen, self.simulators, names, strict=True)
         ]
         self.samples = [np.zeros(0)] * len(names)
@@ -56,6 +62,20 @@ class StartWindow:
         for leaf, name in zip(self.simulators, names, strict=True):
             with blame(name, "save", self.t):
                 self._saved.append(leaf.save())
+
+    def time(self, step: int) -> float:
+        """Return the time after so many steps."""
+        return self.clock.time(step * self.ticks)  # type: ignore[arg-type]
+
+    def _is_due(self, simulator: Simulator, name: str, end: Fraction) -> bool:
+        """Return whether a simulator announces an event until `end`, in ticks."""
+        if not provides(simulator, EventSimulator):
+            return False
+        with blame(name, "due", self.t):
+            due = simulator.due()
+        if not isinstance(due, Real) or not math.isfinite(due):
+            return False  # what is not a time is refused where it is used
+        return self.clock.event_tick(due if isinstance(due, Fraction) else float(due)) <= end
 
     def restore(self, leaf: int) -> None:
         """Let a simulator be where it was at the start."""
@@ -75,8 +95,23 @@ class StartWindow:
         """Sample a simulator from the start on; return whether it shows finite numbers."""
         steps = 0 if self.frozen[leaf] else self.degree + 1
         name = self.leaves.wiring.names[leaf]
-        self.samples[leaf] = _sample_outputs(self.simulators[leaf], name, self.t, self.delta, steps, u)
+        self.samples[leaf] = self._sample_outputs(self.simulators[leaf], name, steps, u)
         return bool(np.isfinite(self.samples[leaf]).all())
+
+    def _sample_outputs(self, simulator: Simulator, name: str, steps: int, u: Array) -> Array:
+        """Return the outputs at the start and after each step, a row each."""
+
+        def outputs(step: int) -> Array:
+            moved = np.array(shift_origin(list(u), step * self.delta))
+            returned = np.asarray(simulator.output(self.time(step), moved), dtype=float)
+            return returned.reshape(-1).copy()
+
+        with blame(name, "step", self.t):
+            samples = [outputs(0)]
+            for k in range(steps):
+                simulator.step(self.time(k), self.delta, np.array(shift_origin(list(u), k * self.delta)))
+                samples.append(outputs(k + 1))
+        return np.array(samples)
 
     def fit(self, leaf: int, held: frozenset[Node] = frozenset()) -> list[list[Any]]:
         """Return the curves of the outputs that were sampled; constant where they are held."""
@@ -170,36 +205,33 @@ def exchanged_curves(window: StartWindow, y0: list[Array], traffic: Post) -> Cur
     curves = _cold(y0)
     traffic.flush()
     traffic.mark_all_known()
+    if isinstance(traffic.carrier, HostExchange):
+        traffic.carrier.places = CurvePlaces(curves)
+    finite = True
     try:
         for sweep in range(window.degree):
             for leaf in window_order(window.leaves):
                 traffic.feed(leaf, window.degree + 1)
-                window.restore(leaf)
-                if not window.run_ahead(leaf, window.inputs(leaf, curves)):
-                    return _cold(y0)
-                curves[leaf] = window.fit(leaf)
-                if sweep == window.degree - 1:
-                    curves = window.without_past(curves, window.doubtful_outputs(curves, [leaf]))
+                if finite and leaf not in traffic.remote:
+                    window.restore(leaf)
+                    finite = window.run_ahead(leaf, window.inputs(leaf, curves))
+                    if finite:
+                        curves[leaf] = window.fit(leaf)
+                    elif traffic.carrier is None:
+                        return _cold(y0)
+                if finite and sweep == window.degree - 1 and leaf not in traffic.remote:
+                    curves[:] = window.without_past(curves, window.doubtful_outputs(curves, [leaf]))
                 traffic.step(leaf)
                 traffic.read(leaf)
         traffic.flush(window.degree + 1)
         traffic.mark_all_known()
     finally:
         window.restore_all()
-    return curves
+    return _cold(y0) if any(traffic.agree([not finite])) else curves
 
 
 def _cold(y0: list[Array]) -> Curves:
     return [[[value] for value in outputs] for outputs in y0]
-
-
-def _is_due(simulator: Simulator, name: str, t: float, end: float) -> bool:
-    """Return whether a simulator announces an event until `end`."""
-    if not provides(simulator, EventSimulator):
-        return False
-    with blame(name, "due", t):
-        due = simulator.due()
-    return isinstance(due, Real) and due <= end  # what is not a time is refused where it is used
 
 
 def _fit_curve(column: Array, delta: float) -> list[Any]:
@@ -228,21 +260,6 @@ def _leaf_inputs(leaves: Leaves, leaf: int, curves: Curves, degree: int, starts:
                 u[power, index] = drive.gain * coefficient
             u[0, index] += drive.offset
     return u
-
-
-def _sample_outputs(simulator: Simulator, name: str, t: float, delta: float, steps: int, u: Array) -> Array:
-    """Return the outputs at the start and after each step, a row each."""
-
-    def outputs(s: float) -> Array:
-        returned = np.asarray(simulator.output(t + s, np.array(shift_origin(list(u), s))), dtype=float)
-        return returned.reshape(-1).copy()
-
-    with blame(name, "step", t):
-        samples = [outputs(0.0)]
-        for k in range(steps):
-            simulator.step(t + k * delta, delta, np.array(shift_origin(list(u), k * delta)))
-            samples.append(outputs((k + 1) * delta))
-    return np.array(samples)
 
 
 def _curve_change(fresh: list[Any], old: list[Any], span: float) -> float:

@@ -139,7 +139,8 @@ class ValueWatch:
     @staticmethod
     def _ratio(column: Array) -> float:
         moved = column[column > 0.0]
-        return float(column[-1] / moved[0]) if len(moved) else 1.0
+        with np.errstate(over="ignore"):  # from next to nothing to one: growth without bound
+            return float(column[-1] / moved[0]) if len(moved) else 1.0
 
     def facts(self) -> list[dict[str, Any]]:
         """Return the findings as plain data."""

@@ -456,10 +456,12 @@ class Live:
         if self._failed:
             what = f"its last step failed, at t = {self.t!r} s: there is no state between two steps"
             raise ScenarioError(what, "checkpoint", "", "restore() a state, or open it anew")
+        place = as_path(path)
+        expect(bool(place.name), "path", path, "the name of a file")
         refuse_unportable(self._design)
         engine = self._stepper.engine
         header = self._identity.header(engine, overrides=dict(self._overrides))
-        write_checkpoint(as_path(path), header, dump_state(engine), encode([]))
+        write_checkpoint(place, header, dump_state(engine), encode([]))
 
     def restore(self, state: LiveState) -> None:
         """Bring the whole co-simulation back to a state that it has saved, overrides included."""

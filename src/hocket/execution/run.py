@@ -19,6 +19,7 @@ import numpy as np
 from hocket.engine.selection import choose_tables
 from hocket.errors import Fault, ScenarioError
 from hocket.execution.checkpoint_identity import refuse_unportable
+from hocket.execution.notebook_progress import notebook_progress
 from hocket.execution.session import EngineName, Execution, Job, Progress, pause_collector
 from hocket.files.experiments import ExperimentLike, as_experiment, vary_experiment
 from hocket.files.run_folder import Run, RunFolder
@@ -96,7 +97,7 @@ def run(
         threads=threads,
         realtime=realtime,
         checkpoint_every=checkpoint_every,
-        progress=progress,
+        progress=notebook_progress("seconds") if progress is None else progress,
     )
 
 
@@ -125,7 +126,7 @@ def run_experiment(
     every = check_every(checkpoint_every)
     facts: dict[str, Any] = {} if every is None else {"checkpoint_every": every}
     if parameters:
-        facts["parameters"] = {path: _json_value(value) for path, value in parameters.items()}
+        facts["parameters"] = {path: json_value(value) for path, value in parameters.items()}
     facts |= origin_facts(experiment, folder is not None)
     job = replace(prepare_job(experiment, record, ledger), facts=facts, checkpoint_every=every)
     check_choices(engine, threads, realtime)
@@ -203,12 +204,12 @@ def experiment_to_run(
     return replace(experiment, name=name or experiment.name or "run")
 
 
-def _json_value(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Return a value as JSON can hold it."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, (list, tuple)):
-        return [_json_value(one) for one in value]
+        return [json_value(one) for one in value]
     return value if isinstance(value, (bool, int, float, str)) else str(value)
 
 
@@ -220,11 +221,16 @@ def _output_interval(every: Duration) -> Fraction:
 
 
 def prepare_job(
-    experiment: Experiment, record: Iterable[str] | None, ledger: bool, clock: Clock | None = None
+    experiment: Experiment,
+    record: Iterable[str] | None,
+    ledger: bool,
+    clock: Clock | None = None,
+    driven: bool = True,
 ) -> Job:
     """Return what follows from an experiment; raises ScenarioError with every fault.
 
-    `clock`: that of the run which is gone on with; its ticks are those that a checkpoint counts.
+    `clock`: that of the run which is gone on with; its ticks are those that a checkpoint counts. `driven`:
+    all inputs are driven or have start values; else somebody will set them.
     """
     composite = experiment.composite
     record = None if record is None else as_texts(record, "record", "names of ports, or patterns")
@@ -232,7 +238,8 @@ def prepare_job(
         composite = composite.with_scenario(composite.scenario.with_changes(record=record))
     with pause_collector():
         design = plan_tree(composite)
-    refuse_undriven(experiment)
+    if driven:
+        refuse_undriven(experiment)
     assert experiment.stop is not None
     steps = whole_steps(experiment.start, experiment.stop, design.composite.step)
     step = _shortest_step(design, experiment.stop - experiment.start)

@@ -15,11 +15,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from math import isfinite
-from time import perf_counter, sleep
+from time import perf_counter
 from types import FrameType
 from typing import Any, Literal, TypeAlias
 
 from hocket._native import RunGuard
+from hocket.engine.host_exchange import HostExchange
 from hocket.engine.initialise import initialise
 from hocket.engine.ledger import check_stored_energies, stored_energies
 from hocket.engine.native.engine import NativeEngine, native_obstacle
@@ -32,9 +33,10 @@ from hocket.engine.reference.level import Level
 from hocket.engine.reference.step_control import StepCounts
 from hocket.engine.selection import ConstraintDrift, RecordedTable, TableChoice, bind_tables, keep_start_rows
 from hocket.engine.value_watch import ValueWatch
-from hocket.errors import ConvergenceError, EndRequestError, HocketError, merge_notes
+from hocket.errors import ConvergenceError, EndRequestError, HocketError, HostError, merge_notes
 from hocket.execution.checkpoint_identity import Identity
 from hocket.execution.checkpoints import Checkpoints, go_on, go_on_with_rows
+from hocket.execution.pacing import RealTimePacer
 from hocket.files.checkpoint import Checkpoint
 from hocket.files.run_facts import FACTS, Status
 from hocket.files.run_folder import Run, RunFolder
@@ -61,59 +63,6 @@ def pause_collector() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-RELEASE_INTERVAL = 1e-3
-"""Seconds of real time in which steps are released together."""
-SLICE = 0.05
-"""Seconds of sleep between two looks at the keyboard."""
-
-
-class RealTimePacer:
-    """Keeps simulated time from running ahead of the clock; what is late is not slept off but caught up."""
-
-    def __init__(self, factor: float, step: float):
-        self.factor = factor
-        self.step = step / factor
-        """Real seconds that a step is given."""
-        self.chunk = max(1, int(RELEASE_INTERVAL / self.step))
-        self.begin: float | None = None
-        self.done = 0
-        self.overruns = 0
-        self.largest_lag = 0.0
-
-    def run(
-        self, run: Callable[[int, float], int], steps: int, seconds: float, interrupted: threading.Event
-    ) -> int:
-        """Run up to so many steps for about so many real seconds; return how many were done."""
-        now = perf_counter()
-        if self.begin is None:
-            self.begin = now
-        until, before = now + seconds, self.done
-        while self.done - before < steps and now < until and not interrupted.is_set():
-            left = steps - (self.done - before)
-            made = run(min(left, self.chunk), seconds)
-            if not made:
-                break
-            self.done += made
-            now = self._wait(self.begin + self.done * self.step, interrupted)
-        return self.done - before
-
-    def _wait(self, due: float, interrupted: threading.Event) -> float:
-        """Sleep until an instant, or until Ctrl-C; return the time."""
-        now = perf_counter()
-        lag = now - due
-        self.largest_lag = max(self.largest_lag, lag)
-        self.overruns += lag > self.step + RELEASE_INTERVAL
-        while now < due and not interrupted.is_set():
-            sleep(min(due - now, SLICE))
-            now = perf_counter()
-        return now
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """How it went; the lag is in seconds."""
-        return {"factor": self.factor, "overruns": self.overruns, "largest_lag": self.largest_lag}
 
 
 LOOK_INTERVAL = 0.1
@@ -191,6 +140,8 @@ class Execution:
     """Per table: rows that are not on disk yet, or find no room there."""
 
     checkpoints: Checkpoints | None = None
+    exchange: HostExchange | None = None
+    """What passes to other hosts; None: all run here."""
 
     def __post_init__(self) -> None:
         self.recorder = ArrowRecorder(self.output.path)
@@ -205,7 +156,7 @@ class Execution:
         self.guard.set_facts(*self.output.crash_facts())
         with self._time_phase("start"), pause_collector(), take_turns(job.design):
             self.level = open_level(job.design, job.clock)
-            start_notes = initialise(self.level, job.clock.time(0), job.stop)
+            start_notes = initialise(self.level, job.clock.time(0), job.stop, self.exchange)
             self.recorded = bind_tables(self.level, job.choices)
             keep_start_rows(self.recorded)
             take_first_instants(self.level)
@@ -216,6 +167,8 @@ class Execution:
             self.stored = stored_energies(self.level) if came_from is None else came_from.header["stored"]
             check_stored_energies(self.stored, job.clock.time(0))
             why = native_obstacle(self.level, job.steps * self.level.length)
+            if self.exchange is not None:
+                why = "values pass between hosts, which the interpreter does"
             if wanted == "interpreter" or why:
                 self.engine = InterpreterEngine(self.level, self.recorded)
             else:
@@ -275,6 +228,11 @@ class Execution:
         except EndRequestError as request:  # inside a step: what is known of its end is not consistent
             self._drain()
             return self._note_end(request.by, "inside the step that follows")
+        except HostError as error:
+            if error.status != "stopped":
+                raise
+            self._drain()
+            return "stopped"
         except ConvergenceError:
             self._look_into_simulators()  # one that stands still may be why
             raise

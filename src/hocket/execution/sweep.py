@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias, overload
 from hocket._native import give_up_waiting
 from hocket.errors import Fault, Place, ScenarioError
 from hocket.execution.dask_cluster import DaskCluster, DaskHand
+from hocket.execution.notebook_progress import notebook_progress
 from hocket.execution.run import experiment_to_run
 from hocket.execution.session import LOOK_INTERVAL, Progress, interruptible
 from hocket.execution.sweep_folder import (
@@ -149,7 +150,8 @@ def sweep(
     check_variants(variants)
     if folder is not None:
         variants = replace(variants, done=_begin_folder(Path(folder), variants, options))
-    results = run_variants(variants, workers, processes, progress, options, dask)
+    shown = notebook_progress("runs") if progress is None else progress
+    results = run_variants(variants, workers, processes, shown, options, dask)
     numbers = variants.numbers[: len(results)]
     failed = next((result for result in results if isinstance(result, Exception)), None)
     if failed is not None and errors == "raise":

@@ -102,6 +102,12 @@ class RunFrames:
         `table` asks for one rate as it was recorded, and nothing else: "" is that of the outermost level.
         With an origin the index has dates in place of seconds.
         """
+        expect(
+            table is None or isinstance(table, str),
+            "table",
+            table,
+            "the name of a rate; ports are given as ports=[...]",
+        )
         axis = self._table_axis(table, ports) if table is not None else self._axis(ports, rate, interpolate)
         return self._frame(axis, self._index(axis.t, origin))
 
@@ -166,6 +172,7 @@ class RunFrames:
         With `above`: for how many seconds it was above that level, in its own unit. Events have neither.
         """
         expect(above is None or is_number(above), "above", above, "a number, in the unit of the ports")
+        above = None if above is None else float(above)
         pandas = import_extra("pandas", "pandas")
         names = self.select(ports or None)
         rows = {}

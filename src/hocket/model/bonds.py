@@ -21,6 +21,7 @@ from hocket.model.arguments import (
 )
 
 Balance: TypeAlias = Literal["inversion", "energy"]
+AgreedPower: TypeAlias = Literal["product", "mean"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,8 @@ class Bond:
     `effort` and `flow` are the inputs that the two drive: `Bond("mass.force", "spring.speed")`. Their product
     is the power, counted from what gives the effort to what gives the flow; `reverse` counts it the other
     way, where the signs of the ports are such. Both sides keep an account of it, in `unit`. `balance` lets
-    both agree on the power of each step: see docs/energy.md.
+    both agree on the power of each step: see docs/energy.md. The agreed `power` is the "product" of the two
+    signals as they are extrapolated, or the extrapolated "mean" of both views of it (Moshagen 2021, eq. 16).
     """
 
     effort: str
@@ -40,6 +42,7 @@ class Bond:
     balance: Balance | None = None
     eps: float = 0.05
     """Of the inversion: outputs smaller than this part of the largest so far are not divided by."""
+    power: AgreedPower = "product"
 
     def __post_init__(self) -> None:
         where = f"bond of `{self.effort}` and `{self.flow}`"
@@ -48,6 +51,9 @@ class Bond:
         hint = suggest_nearest(str(self.balance), get_args(Balance))
         known = self.balance is None or is_one_of(self.balance, get_args(Balance))
         expect(known, "balance", self.balance, '"inversion", "energy", or None', hint, where)
+        hint = suggest_nearest(str(self.power), get_args(AgreedPower))
+        known = is_one_of(self.power, get_args(AgreedPower))
+        expect(known, "power", self.power, '"product" or "mean"', hint, where)
         expect(is_text(self.unit), "unit", self.unit, 'a unit such as "W", or "" for none', "", where)
         expect_flags(where, reverse=self.reverse)
         expect(is_positive(self.eps), "eps", self.eps, "a number above 0", "", where)

@@ -38,6 +38,7 @@ OWN: Mapping[Kind, Mapping[str, str]] = {
         "asynchronous": "hocket.orchestrators.asynchronous:Asynchronous",
         "iterate": "hocket.orchestrators.iterate:Iterate",
         "adaptive": "hocket.orchestrators.adaptive:Adaptive",
+        "predictor-corrector": "hocket.orchestrators.predictor_corrector:PredictorCorrector",
     },
     "extrapolators": {
         "hold": "hocket.model.extrapolators:Hold",

@@ -157,3 +157,37 @@ def tidy(value: float) -> float:
     """Return a round number that differs in the last bits only: 0.30000000000000004 is meant as 0.3."""
     rounded = float(f"{value:.12g}")
     return rounded if abs(rounded - value) <= 4 * math.ulp(value) else value
+
+
+_SI = {
+    "kilogram": "kg",
+    "meter": "m",
+    "second": "s",
+    "ampere": "A",
+    "kelvin": "K",
+    "mole": "mol",
+    "candela": "cd",
+    "radian": "rad",
+}
+
+
+@cache
+def base_unit(unit: str) -> tuple[dict[str, int], float, float] | None:
+    """Return a unit in those of SI: exponents by name, factor and offset; None: it is not made of whole ones.
+
+    A value in SI units = factor * value + offset.
+    """
+    import pint
+
+    try:
+        meant = _parse_unit(unit)
+        zero = _registry().Quantity(0.0, meant).to_base_units()
+        thousand = _registry().Quantity(1000.0, meant).to_base_units()
+    except (ValueError, pint.PintError):
+        return None
+    powers = dict(zero.units._units.items())
+    if not all(name in _SI and power == int(power) for name, power in powers.items()):
+        return None
+    offset = tidy(float(zero.magnitude))
+    factor = tidy((float(thousand.magnitude) - float(zero.magnitude)) / 1000.0)
+    return {_SI[name]: int(power) for name, power in powers.items()}, factor, offset

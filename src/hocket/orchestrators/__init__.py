@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hocket.orchestrators.iterate import Iterate
     from hocket.orchestrators.jacobi import Jacobi
     from hocket.orchestrators.multirate import Multirate
+    from hocket.orchestrators.predictor_corrector import PredictorCorrector
 
     ORCHESTRATORS: dict[str, Any]
 else:
@@ -34,4 +35,12 @@ else:
         return registry.load("orchestrators", word)
 
 
-__all__ = ["Adaptive", "Asynchronous", "GaussSeidel", "Iterate", "Jacobi", "Multirate"]
+__all__ = [
+    "Adaptive",
+    "Asynchronous",
+    "GaussSeidel",
+    "Iterate",
+    "Jacobi",
+    "Multirate",
+    "PredictorCorrector",
+]

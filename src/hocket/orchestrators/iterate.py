@@ -29,14 +29,18 @@ from hocket.plan import Admit, Body, Plan, Record, Repeat, Restore, Save, Step, 
 from hocket.plan.accelerators import Accelerator, QuasiNewton
 from hocket.plan.plan import NoteKind
 
+DEFAULT = QuasiNewton()
+"""How an iteration to a tolerance is accelerated if nobody says how; a fixed number is plain then."""
+
 
 @dataclass(frozen=True)
 class Iterate(WrappingOrchestrator):
     """The steps of `inner`, until the values handed on change by less than `tolerance` of their size.
 
-    Values below one count as one. Without a tolerance there are always `at_most` iterations, plain or
-    relaxed; two of them predict and correct. `accelerate` is "plain", "relax", "aitken", "quasi-newton",
-    "newton", or one of these with other numbers. Every simulator must be able to roll back.
+    Values below one count as one. Without a tolerance there are always `at_most` iterations, plain, relaxed
+    or by Newton's method; two of them predict and correct. `accelerate` is "plain", "relax", "aitken",
+    "quasi-newton", "newton", or one of these with other numbers; left out, it is quasi-Newton to a tolerance,
+    and plain without one. Every simulator must be able to roll back.
     """
 
     inner: Annotated[Orchestrator, "the algorithm of one iteration"] = Jacobi()  # noqa: RUF009 - it is frozen
@@ -44,7 +48,7 @@ class Iterate(WrappingOrchestrator):
     at_most: Annotated[int, "iterations in a step, at most"] = 50
     accelerate: Annotated[
         Accelerator | str | None, 'how iterations are accelerated; "plain": they are not'
-    ] = QuasiNewton()  # noqa: RUF009 - it is frozen
+    ] = DEFAULT
 
     def __post_init__(self) -> None:
         faults = [*self._inner_faults()]
@@ -70,6 +74,8 @@ class Iterate(WrappingOrchestrator):
             faults.append(
                 Fault(f"`{led!r:.60}` is not an accelerator", "accelerate", "a word such as `aitken`")
             )
+        if isinstance(led, Accelerator):
+            faults += self._fixed_faults(led)
         if faults:
             raise ScenarioError(faults)
         ends = None if self.tolerance is None else float(self.tolerance)
@@ -91,6 +97,18 @@ class Iterate(WrappingOrchestrator):
         """How the iteration is led; a fixed number of iterations is plain, or relaxed."""
         made: Any = self.accelerate
         return made if self.tolerance is not None or (made and made.leads_fixed_sweeps) else None
+
+    def _fixed_faults(self, led: Accelerator) -> Iterator[Fault]:
+        """Yield why a fixed number of iterations cannot be accelerated so."""
+        if self.tolerance is not None or led is DEFAULT:
+            return
+        if not led.leads_fixed_sweeps:
+            what = f"{led.title} leads an iteration to a tolerance, and there is none"
+            hint = "a tolerance; or `newton`, which corrects what was predicted"
+            yield Fault(what, "accelerate", "`plain`, `relax` or `newton`", hint)
+        elif led.predicts and self.at_most == 1:
+            what = f"{led.title} corrects what the first iteration predicts, and `at_most` is 1"
+            yield Fault(what, "at_most", "2 or more")
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of one step."""

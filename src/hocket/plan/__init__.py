@@ -18,10 +18,12 @@ from hocket.plan.instructions import (
     Next,
     React,
     Read,
+    Receive,
     Record,
     Repeat,
     Restore,
     Save,
+    Send,
     Solve,
     Step,
     Times,
@@ -45,6 +47,8 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     "Step", "Times", "Together", "Next", "Try", "Adapt", "Control", "Estimate", "Save", "Restore", "Repeat",
     # events
     "Instant", "React", "Commit",
+    # what passes between hosts
+    "Send", "Receive",
     # going through a plan
     "walk", "tries", "adapts", "first_part", "step_fractions",
 ]

@@ -6,11 +6,11 @@ Out: an Accelerator
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
 
-from hocket.model.arguments import expect, is_whole
+from hocket.model.arguments import expect, is_number, is_whole, set_fields
 
 Values = list[float]
 Sweep = Callable[[Values], Values]
@@ -27,6 +27,17 @@ class LiveAccelerator(Protocol):
         """Return the next guess; may try iterations of its own."""
 
 
+@runtime_checkable
+class PredictingAccelerator(LiveAccelerator, Protocol):
+    """One whose fixed number of iterations begins with what the extrapolation has predicted."""
+
+    def check_step(self, span: int, samples: int) -> None:
+        """Begin a step of so many ticks, predicted by so many samples: what was found of others is void."""
+
+    def finish(self, given: Values, found: Values) -> None:
+        """Take notice of what the last iteration of a step was given and has found."""
+
+
 @dataclass(frozen=True, slots=True)
 class Accelerator:
     """How the next guess follows from the iterations so far: frozen data that describes itself.
@@ -36,6 +47,8 @@ class Accelerator:
 
     leads_fixed_sweeps: ClassVar[bool] = False
     """Whether it also serves where the number of iterations is fixed."""
+    predicts: ClassVar[bool] = False
+    """Whether a fixed number begins with what the extrapolation predicts: it is a `PredictingAccelerator`."""
     alternative: ClassVar[str] = "quasi-newton"
     """The accelerator to try where this one does not settle; empty: none is better."""
 
@@ -135,17 +148,33 @@ class Newton(Accelerator):
     """Newton's method: one more iteration for each number handed back gives a column of the Jacobian.
 
     The matrix is kept from step to step, and found anew when the residual does not fall to `falls` of itself.
+    `jacobian` is that matrix, known beforehand: rows of the derivatives of what an iteration finds by what it
+    is given, both sorted by name (`hocket.interface_jacobian`). It is kept, and no iteration is tried for it.
     """
 
     falls: Annotated[float, "the fall of the residual that keeps the matrix"] = 0.1
+    jacobian: Annotated[
+        Sequence[Sequence[float]] | None, "derivatives of what is found by what is given, if they are known"
+    ] = None
     alternative = ""
+    leads_fixed_sweeps = True
+    predicts = True
 
     def __post_init__(self) -> None:
         expect(0.0 < self.falls < 1.0, "falls", self.falls, "a number between 0 and 1")
+        if self.jacobian is None:
+            return
+        listed = isinstance(self.jacobian, Sequence) and all(
+            isinstance(row, Sequence) and not isinstance(row, str) and len(row) == len(self.jacobian)
+            for row in self.jacobian
+        )
+        fits = listed and len(self.jacobian) > 0 and all(is_number(x) for row in self.jacobian for x in row)
+        expect(fits, "jacobian", self.jacobian, "a square matrix: rows of numbers")
+        set_fields(self, jacobian=tuple(tuple(float(x) for x in row) for row in self.jacobian))
 
     def describe(self) -> str:
-        """Return its name."""
-        return "by Newton's method"
+        """Return its name, and where its matrix comes from."""
+        return "by Newton's method" + ("" if self.jacobian is None else " with a given Jacobian")
 
     def predict(self, eigenvalues: Any) -> tuple[float | None, int | None]:  # noqa: ARG002
         """Return how many a linear iteration takes: the matrix is found in the second."""

@@ -266,6 +266,25 @@ class Record:
     """Keep a row; it replaces one that was kept at the same time."""
 
 
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send what is new of these outputs from one host to another, in one message; none, where nothing is."""
+
+    source: str
+    target: str
+    ports: tuple[str, ...]
+    """Paths of outputs, `left.x`: those that are fed next. Whatever else is used there goes with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receive:
+    """Wait for what was sent from one host to another, if anything was; its samples are stored."""
+
+    source: str
+    target: str
+    ports: tuple[str, ...]
+
+
 Instruction: TypeAlias = (
     Admit
     | Feed
@@ -284,6 +303,8 @@ Instruction: TypeAlias = (
     | React
     | Commit
     | Instant
+    | Send
+    | Receive
 )
 Body: TypeAlias = tuple[Instruction, ...]
 
@@ -304,6 +325,8 @@ def inner_bodies(instruction: Instruction, place: Place) -> Iterator[tuple[Body,
         case (
             Admit() | Feed() | Step() | Read() | Solve() | Save() | Restore() | Record() | React() | Commit()
         ):
+            pass
+        case Send() | Receive():
             pass
         case _:
             _expect_no_other(instruction)
@@ -334,6 +357,8 @@ def named_simulators(instruction: Instruction) -> tuple[str, ...]:
         case Solve(sims) | Save(sims) | Restore(sims) | Commit(sims):
             return sims
         case Admit() | Record() | Together() | Times() | Next() | Try() | Adapt() | Repeat() | Instant():
+            return ()
+        case Send() | Receive():
             return ()
         case _:
             _expect_no_other(instruction)
@@ -405,6 +430,8 @@ def step_fractions(body: Body) -> Iterator[Fraction]:
                 yield from {fraction for inner in bodies for fraction in step_fractions(inner)}
             case Admit() | Feed() | Read() | Solve() | Save() | Restore() | Record() | React() | Commit():
                 pass
+            case Send() | Receive():
+                pass
             case _:
                 assert_never(instruction)
 
@@ -440,7 +467,7 @@ def describe_body(body: Body, indent: str) -> Iterator[str]:
                     yield from describe_body(inner, indent + "    ")
                 if len(bodies) > 12:
                     yield f"{indent}  and {len(bodies) - 12} more"
-            case Admit() | Solve() | Save() | Restore() | Record() | Commit():
+            case Admit() | Solve() | Save() | Restore() | Record() | Commit() | Send() | Receive():
                 yield f"{indent}{describe_instruction(instruction)}"
             case _:
                 _expect_no_other(instruction)
@@ -481,6 +508,10 @@ def describe_instruction(instruction: Instruction) -> str:
             return f"save {join_names(sims)}"
         case Restore(sims):
             return f"restore {join_names(sims)}"
+        case Send(source, target, ports):
+            return f"send from {source} to {target}: {join_names(ports)}"
+        case Receive(source, target, ports):
+            return f"receive at {target} from {source}: {join_names(ports)}"
         case Repeat(_, until, at_most, accelerate):
             how = "" if accelerate is None else f", {accelerate.describe()}"
             end = "" if until is None else f"until the values agree to {until:g}, at most "

@@ -39,10 +39,22 @@ class Load:
 
 
 class Carrier(Protocol):
-    """What carries the messages of a run from host to host."""
+    """What carries the messages of a run from host to host.
+
+    Every host reads the same plan in the same way, so that all agree on which message comes next.
+    """
 
     def carry(self, pair: Pair, nodes: Sequence[Node], counts: Sequence[int]) -> None:
-        """Hand over so many numbers of each output, on the host they come from and on the one they go to."""
+        """Hand over so many numbers of each output, on the host they come from and on the one they go to.
+
+        What is waited for may be left to `settle`.
+        """
+
+    def settle(self) -> None:
+        """Store what was handed over since the last time: it is used, or replaced, next."""
+
+    def agree(self, flags: Sequence[bool]) -> list[bool]:
+        """Return which flags are up on any host; all hosts ask at the same place."""
 
 
 @dataclass
@@ -72,6 +84,8 @@ class Post:
     """How many of an output were stored so far, one per time; of those, how many when it was sent last:"""
     passed: dict[tuple[Pair, Node], int] = field(default_factory=dict)
     carrier: Carrier | None = None
+    remote: frozenset[int] = frozenset()
+    """The children that live on other hosts than the one that reads; empty: all run here."""
 
     @staticmethod
     def from_wiring(wiring: Wiring, homes: Mapping[str, str], shared: Iterable[Node] = ()) -> Post:
@@ -121,6 +135,14 @@ class Post:
 
     def feed(self, child: int, numbers: int = 1, ports: set[int] | None = None) -> None:
         """Give a child its inputs, or some; what is new is sent, all that its host uses in one message."""
+        self._feed(child, numbers, ports)
+        self.settle()
+
+    def agree(self, flags: Sequence[bool]) -> list[bool]:
+        """Return which flags are up on any host."""
+        return list(flags) if self.carrier is None else self.carrier.agree(flags)
+
+    def _feed(self, child: int, numbers: int, ports: set[int] | None) -> None:
         for node, pair in self._from_elsewhere(child, ports):
             if self._is_new(pair, node):
                 self._send(pair, numbers)
@@ -138,7 +160,19 @@ class Post:
     def feed_all(self, children: Iterable[int]) -> None:
         """Give several children their inputs."""
         for child in children:
-            self.feed(child)
+            self._feed(child, 1, None)
+        self.settle()
+
+    def send(self, pair: Pair, ports: Iterable[str]) -> None:
+        """Send what one host uses of another, if one of these outputs is new; it is waited for later."""
+        places = self.wiring.output_places
+        if pair in self.used and any(self._is_new(pair, places[port]) for port in ports):
+            self._send(pair, 1)
+
+    def settle(self) -> None:
+        """Have what was sent stored where it is used."""
+        if self.carrier is not None:
+            self.carrier.settle()
 
     def step(self, child: int) -> None:
         """Let time pass for a child: all its outputs will have other values."""
@@ -146,16 +180,25 @@ class Post:
         self.due.update(outputs)
         self.aged.update(outputs)
 
-    def read(self, child: int, ports: set[int] | None = None) -> None:
-        """Evaluate outputs of a child: those are new that time passed for, or that react to news."""
+    def read(self, child: int, ports: set[int] | None = None) -> set[Node]:
+        """Evaluate outputs of a child; return those that are new: time passed, or they react to news."""
         every = range(len(self.wiring.models[child].outputs))
         stored = {(child, port) for port in (every if ports is None else ports)}
         for node in stored & self.aged:
             self.samples[node] = self.samples.get(node, 0) + 1
-        self.aged -= stored
         fresh = stored & self.due
+        self._send_again(fresh - self.aged)
+        self.aged -= stored
         self.renew(fresh)
         self.due -= fresh
+        return fresh
+
+    def _send_again(self, nodes: set[Node]) -> None:
+        """Let the newest samples of outputs count as not sent: they have changed at the time they are of."""
+        for pair, used in self.used.items() if nodes else ():
+            for node in nodes.intersection(used):
+                if self.passed.get((pair, node), 0) == self.samples.get(node, 0) > 0:
+                    self.passed[(pair, node)] -= 1
 
     def solve(self, children: Sequence[int], loop: Iterable[Node]) -> None:
         """Evaluate a loop, once: how often it is gone around is not known before."""
@@ -174,6 +217,7 @@ class Post:
         for pair, nodes in self.used.items():
             if any(self._is_new(pair, node) for node in nodes):
                 self._send(pair, numbers)
+        self.settle()
 
     def mark_all_known(self) -> None:
         """Take everything for known everywhere."""

@@ -27,10 +27,12 @@ from hocket.plan.instructions import (
     Next,
     React,
     Read,
+    Receive,
     Record,
     Repeat,
     Restore,
     Save,
+    Send,
     Solve,
     Step,
     Times,
@@ -214,6 +216,8 @@ class _InstructionCount:
                     self.add_body(level, inside, times)
                 case Admit() | Save() | Restore() | Record():
                     pass
+                case Send() | Receive():
+                    pass  # messages are counted apart
                 case Instant() | React() | Commit():
                     pass  # how often something happens is not known before the run
                 case _:
@@ -367,7 +371,9 @@ def _post_body(post: Post, body: Body, sweeps: int) -> None:
                 post.flush()  # samples that are rolled back to are those that were sent
             case Try(inside) | Adapt(inside):
                 _post_body(post, inside, sweeps)
-            case Admit() | Restore() | Record() | Instant() | React() | Commit():
+            case Send(source, target, ports):
+                post.send((source, target), ports)
+            case Admit() | Restore() | Record() | Instant() | React() | Commit() | Receive():
                 pass
             case _:
                 assert_never(instruction)

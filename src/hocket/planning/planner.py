@@ -33,6 +33,10 @@ def _build(prepared: Composite) -> PlanTree:
         from hocket.planning.instants import add_instants
 
         add_instants(root)
+    if any(level.composite.scenario.hosts for level in root.levels()):
+        from hocket.planning.choreography import add_messages
+
+        add_messages(root)
     nest_plans(root)
     return root
 

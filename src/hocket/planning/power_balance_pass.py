@@ -15,13 +15,13 @@ from hocket.coupling.level_ports import port_at, with_level_ports
 from hocket.coupling.power_accounts import WiredBond
 from hocket.coupling.wiring import scenario_faults, wire
 from hocket.errors import Fault, Place, ScenarioError, collect_faults, raise_faults
-from hocket.model.bonds import Bond
+from hocket.model.bonds import AgreedPower, Bond
 from hocket.model.composite import Composite, algorithm_layers, as_level, traits_of
 from hocket.model.extrapolators import Latch
 from hocket.model.protocols import Extrapolator, Model
 from hocket.model.scenario import Connection, Scenario
 from hocket.model.units import conversion
-from hocket.simulators.wrappers.balanced import Balanced, BondSide, PartnerBond
+from hocket.simulators.wrappers.balanced import Agreed, Balanced, BondSide, PartnerBond
 
 
 def balance_bonds(composite: Composite) -> Scenario:
@@ -65,6 +65,7 @@ class _BondBalancer:
     level: Composite
     sides: dict[str, list[BondSide]] = field(default_factory=dict)
     forms: dict[str, str] = field(default_factory=dict)
+    powers: dict[str, AgreedPower] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     """Per simulator: the first of its bonds."""
     faults: list[Fault] = field(default_factory=list)
@@ -145,6 +146,9 @@ class _BondBalancer:
         if self.forms.setdefault(path, str(bond.balance)) != bond.balance:
             what = f"`{path}` is in bonds balanced by inversion and by energy"
             yield Fault(what, f"bonds.{name}", "one `balance` per simulator")
+        if self.powers.setdefault(path, bond.power) != bond.power:
+            what = f"`{path}` is in bonds that agree on the product and on the mean"
+            yield Fault(what, f"bonds.{name}", "one `power` per simulator")
         self.sides.setdefault(path, []).append(BondSide(output[1], entry[1], sign, eps=bond.eps))
 
     def _link_neighbours(self, end: _BalancedEnd) -> tuple[PartnerBond, ...]:
@@ -247,7 +251,10 @@ class _BondBalancer:
             try:
                 divided = form == "energy" and self._steps_per_macro(path) == "several"
                 whole = float(self.level.step) if divided else None
-                made[name] = Balanced(model, tuple(self.sides[path]), form, linked=True, whole=whole)
+                power: Agreed = "linear" if self.powers[path] == "mean" else "product"
+                made[name] = Balanced(
+                    model, tuple(self.sides[path]), form, linked=True, whole=whole, power=power
+                )
             except ScenarioError as error:
                 where = f"bonds.{self.names[path]}"
                 self.faults += [

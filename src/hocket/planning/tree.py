@@ -36,6 +36,8 @@ class PlanTree:
     wiring: Wiring
     plan: Plan
     inner: dict[int, PlanTree] = field(default_factory=dict)
+    remote: frozenset[int] = frozenset()
+    """Of a projection onto a host: the children that are on others."""
 
     @cached_property
     def leaves(self) -> Leaves:

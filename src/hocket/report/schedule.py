@@ -25,10 +25,12 @@ from hocket.plan import (
     Next,
     React,
     Read,
+    Receive,
     Record,
     Repeat,
     Restore,
     Save,
+    Send,
     Solve,
     Step,
     Times,
@@ -44,9 +46,9 @@ LANE, HEAD, LABEL = 30, 46, 13
 """Heights: of a simulator's lane, of the lane of a level itself, of a line of words below."""
 
 MarkKind: TypeAlias = Literal[
-    "feed", "read", "solve", "save", "restore", "admit", "record", "react", "commit"
+    "feed", "read", "solve", "save", "restore", "admit", "record", "react", "commit", "send", "receive"
 ]
-Marked: TypeAlias = Admit | Feed | Read | Solve | Save | Restore | Record | React | Commit
+Marked: TypeAlias = Admit | Feed | Read | Solve | Save | Restore | Record | React | Commit | Send | Receive
 """The instructions that take no time."""
 FrameKind: TypeAlias = Literal["together", "repeat", "iteration", "times", "try", "substep", "gap"]
 
@@ -304,6 +306,8 @@ class _Layout:
                 | Record()
                 | React()
                 | Commit()
+                | Send()
+                | Receive()
             ):
                 return None
             case _:
@@ -348,6 +352,8 @@ class _Layout:
                 self._add_frame(kind, way.level, x, room, _frame_label(instruction), said)
                 for body, at, wide in self._place_cells(way.level, instruction, x, room):
                     self._place_body(way, body, at, wide)
+            case Send() | Receive():
+                self._place_marks(way, instruction, x + min(room, MARK) / 2)
             case Admit() | Feed() | Read() | Solve() | Save() | Restore() | Record() | React() | Commit():
                 self._place_marks(way, instruction, x + min(room, MARK) / 2)
             case _:
@@ -374,7 +380,7 @@ class _Layout:
         """Mark what takes no time in the lanes of the simulators it names, or in that of the level."""
         level, number = way.level, self.numbers[way.level.path]
         kind, said = _mark_kind(instruction), describe_instruction(instruction)
-        children = [number[sim] for sim in named_simulators(instruction)]
+        children = [number[sim] for sim in _marked_simulators(instruction)]
         for path in [level.name(child) for child in children] or [level.path]:
             if path in self.lane:
                 self.made.marks.append(TimelineMark(kind, x, self.lane[path], said))
@@ -471,6 +477,13 @@ class _Layout:
             self.made.frames.append(Frame(kind, x, width, top, lane.floor, label, said, row))
 
 
+def _marked_simulators(instruction: Marked) -> tuple[str, ...]:
+    """Return the simulators in whose lanes an instruction is marked."""
+    if isinstance(instruction, (Send, Receive)):
+        return tuple(dict.fromkeys(port.partition(".")[0] for port in instruction.ports))
+    return named_simulators(instruction)
+
+
 def _mark_kind(instruction: Marked) -> MarkKind:
     match instruction:
         case Admit():
@@ -491,6 +504,10 @@ def _mark_kind(instruction: Marked) -> MarkKind:
             return "save"
         case Solve():
             return "solve"
+        case Send():
+            return "send"
+        case Receive():
+            return "receive"
 
 
 _AROUND: tuple[tuple[FrameKind, type | tuple[type, ...]], ...] = (

@@ -44,6 +44,8 @@ _MARKS: dict[MarkKind, tuple[str, str]] = {
     "react": ('<path d="M1-7l-6 8h4l-1 6l6-8h-4z"/>', "react: what happens at this instant"),
     "commit": ('<path d="M-6-1l2.5-2.5l2.5 2.5l5-5l2.5 2.5l-7.5 7.5z"/>', "commit: the instant ends"),
     "record": ('<rect x="-4" y="-4" width="8" height="8"/>', "record a row"),
+    "send": ('<path d="M-4 5v-6h-3l7-7l7 7h-3v6z"/>', "send to another host"),
+    "receive": ('<path d="M-4-6v6h-3l7 7l7-7h-3v-6z"/>', "receive from another host"),
 }
 """The shape of each mark around its place, and its meaning."""
 _ARROWS = {"flow": "a sample of a step that is made", "flow past": "extrapolated from the past"}

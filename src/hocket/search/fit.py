@@ -7,6 +7,7 @@ Out: a Fit: values, intervals, residuals, and what is in doubt
 from __future__ import annotations
 
 import csv
+import inspect
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -257,6 +258,15 @@ def _builder(what: Any, stop: Duration | None) -> Build:
     if callable(what) and not isinstance(what, type):
 
         def build(values: Mapping[str, float]) -> Experiment:
+            try:
+                inspect.signature(what).bind(**values)
+            except TypeError as error:  # not one that the function itself raises
+                names = ", ".join(values)
+                raise ScenarioError(
+                    f"the function cannot be called: {error}", "what", f"a function of {names}"
+                ) from None
+            except ValueError:  # it is not written in Python
+                pass
             return experiment_to_run(what(**values), stop=stop)
 
         return build

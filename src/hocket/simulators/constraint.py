@@ -37,7 +37,10 @@ class Coupler:
     it reacts in proportion. `degrees` tells on what u acts. Accelerations (2): s = g' + mu g, the sliding
     manifold of Gu & Asada (2001); see Baumgarte (1972). Speeds (1): s = g. Directly (0): s = g too, with what
     is in the list `middle` taken in the middle of the step, for u is held over all of it. g' follows from the
-    ports in `rates`, else from the slopes of what it `reads`. `start` is u before the first step.
+    ports in `rates`, else from the slopes of what it `reads`. `start` is u before the first step. `laws` are
+    weights of g, g' and g'' per equation in place of g' + mu g; g'' is the change of g' over the step, and
+    `start_rates` are g' before the first one (of degree 1: g). `once`: it works in no iteration, and corrects
+    u for the next step, at whose end s is what it would be if g' (of degree 1: g) went on as in the last one.
 
     Ports have the paths of those they stand for. The outputs `gap`, or `gap1`, `gap2` ..., are the residuals
     g as they are; of degree 0, as they were in the last step, and at the start as they are.
@@ -53,6 +56,9 @@ class Coupler:
     middle: Sequence[str] = ()
     start: Sequence[float] = ()
     over: float | None = None
+    laws: Sequence[Sequence[float]] = ()
+    start_rates: Sequence[float] = ()
+    once: bool = False
 
     def __post_init__(self) -> None:
         read, found, count = parse_ports(self.reads), parse_ports(self.determines), len(self.equations)
@@ -69,6 +75,10 @@ class Coupler:
                 rates=dict(self.rates),
                 middle=tuple(self.middle),
                 start=vector(self.start if np.size(self.start) else [0.0] * width, "start", width),
+                laws=matrix(self.laws, "laws", (count, 3)) if np.size(self.laws) else (),
+                start_rates=vector(
+                    self.start_rates if np.size(self.start_rates) else [0.0] * count, "start_rates", count
+                ),
             )
         except EntryError as error:
             expected = "W with a row per input and a column per equation, mu per equation, start per input"
@@ -130,20 +140,47 @@ class Coupler:
         return CouplerSimulator(self)
 
     def sigma(
-        self, values: Mapping[str, Value], slopes: Mapping[str, Value], middle: Mapping[str, Value]
+        self,
+        values: Mapping[str, Value],
+        slopes: Mapping[str, Value],
+        middle: Mapping[str, Value],
+        before: Sequence[Value],
+        h: float,
     ) -> list[Value]:
-        """Return s of each equation, from values and slopes at a step's end, and values in its middle."""
+        """Return s of each equation, from values and slopes at a step's end, and values in its middle.
+
+        `before` is g' at its start, for laws with g''.
+        """
         found = []
         halfway = {**values, **{path: middle[path] for path in self.middle}}
-        for equation, degree, mu in zip(self.parsed_equations, self.degrees, self.mu, strict=True):
+        rates = self.residual_rates(values, slopes)
+        for number, (equation, degree, mu) in enumerate(
+            zip(self.parsed_equations, self.degrees, self.mu, strict=True)
+        ):
             if degree < 2:
                 found.append(equation.residual(values if degree else halfway))
                 continue
-            moving = {
-                p: values[self.rates[p]] if p in self.rates else slopes.get(p, 0.0) for p in equation.paths
-            }
-            g, rate = equation.residual_and_rate(values, moving)
-            found.append(rate + mu * g)
+            g, rate = rates[number]
+            if not self.laws:
+                found.append(rate + mu * g)
+                continue
+            first, second, third = self.laws[number]
+            s = second * rate + first * g
+            found.append(s + third * (rate - before[number]) / h if third else s)
+        return found
+
+    def residual_rates(
+        self, values: Mapping[str, Value], slopes: Mapping[str, Value]
+    ) -> dict[int, tuple[Value, Value]]:
+        """Return g and g' of the equations that inputs act on through accelerations, by number."""
+        found = {}
+        for number, (equation, degree) in enumerate(zip(self.parsed_equations, self.degrees, strict=True)):
+            if degree == 2:
+                moving = {
+                    p: values[self.rates[p]] if p in self.rates else slopes.get(p, 0.0)
+                    for p in equation.paths
+                }
+                found[number] = equation.residual_and_rate(values, moving)
         return found
 
 
@@ -164,13 +201,20 @@ class CouplerSimulator:
         self.found = [port.name for port in model.determines]
         self.W = np.array(model.W, dtype=float).reshape(len(model.determines), len(model.equations))
         self.holding = [number for number, degree in enumerate(model.degrees) if degree == 0]
-        self.size = len(self.found) + len(self.holding)
+        self.moving = [
+            number
+            for number, degree in enumerate(model.degrees)
+            if model.once or (degree == 2 and model.laws and model.laws[number][2] != 0.0)
+        ]
+        """Equations of which g' is kept from step to step, or g of degree 1."""
+        self.size = len(self.found) + len(self.holding) + len(self.moving)
         self.z: Array = np.zeros(0)
         self.stepped = False
         """Whether there is a last step: before it the residuals are those of the values at the start."""
 
     def start(self, t: float) -> None:
-        self.z = np.array([*self.model.start, *[0.0] * len(self.holding)], dtype=float)
+        kept = [self.model.start_rates[number] for number in self.moving]
+        self.z = np.array([*self.model.start, *[0.0] * len(self.holding), *kept], dtype=float)
         self.stepped = False
 
     def step(self, t: float, h: float, u: Array) -> float:
@@ -180,17 +224,44 @@ class CouplerSimulator:
         ahead = shift_origin(u, h)
         slopes = dict(zip(self.read, _floats_or_rows(ahead[1]), strict=False)) if len(ahead) > 1 else {}
         middle = self._values_by_path(shift_origin(u, 0.5 * h)[0]) if self.model.middle else {}
-        s = np.array(self.model.sigma(self._values_by_path(ahead[0]), slopes, middle), dtype=float)
+        values = self._values_by_path(ahead[0])
+        last = dict(zip(self.moving, self.z[len(self.found) + len(self.holding) :], strict=True))
+        before = [last.get(number, 0.0) for number in range(len(self.model.equations))]
+        s = np.array(self.model.sigma(values, slopes, middle, before, h), dtype=float)
         given = np.array(ahead[0][len(self.read) :], dtype=float)
         part = 1.0 if self.model.over is None else self.model.over / h
+        rates = self.model.residual_rates(values, slopes)
+        kept = [rates[number][1] if number in rates else s[number] for number in self.moving]
+        if self.model.once:
+            s = np.array(self._ahead(s, rates, before, h), dtype=float).reshape(s.shape)
         weighed = np.array([each if number in self.holding else part * each for number, each in enumerate(s)])
-        self.z = np.concatenate([given - apply_matrix(self.W, weighed.reshape(s.shape)), s[self.holding]])
+        found = given - apply_matrix(self.W, weighed.reshape(s.shape))
+        self.z = np.concatenate(
+            [found, s[self.holding], np.array(kept, dtype=float).reshape(-1, *s.shape[1:])]
+        )
         self.stepped = True
         return t + h
 
+    def _ahead(
+        self, s: Array, rates: Mapping[int, tuple[Value, Value]], before: Sequence[Value], h: float
+    ) -> list[Value]:
+        """Return s at the end of the next step, if inputs stay as they are: what moves goes on as it did."""
+        found: list[Value] = list(s)
+        for number, degree in enumerate(self.model.degrees):
+            if degree == 1:
+                found[number] = 2.0 * s[number] - before[number]
+            elif degree == 2:
+                g, rate = rates[number]
+                first, second, _ = (
+                    self.model.laws[number] if self.model.laws else (self.model.mu[number], 1.0, 0)
+                )
+                change = rate - before[number]
+                found[number] = second * (rate + change) + first * (g + h * rate + 0.5 * h * change)
+        return found
+
     def output(self, t: float, u: Array) -> Array:
         values, count = self._values_by_path(u[0]), len(self.found)
-        kept = dict(zip(self.holding, self.z[count:], strict=True))
+        kept = dict(zip(self.holding, self.z[count : count + len(self.holding)], strict=True))
         gaps = [
             kept[number] if number in kept and self.stepped else equation.residual(values)
             for number, equation in enumerate(self.model.parsed_equations)

@@ -63,7 +63,7 @@ class Schedule(Table):
         for name, given in profiles.items():
             with collect_faults(faults):
                 week = _read_week(given, name, bool(free))
-                columns[name] = list(_changes(week, start, free, days))
+                columns[name] = list(_changes(week, start, free, int(days)))
         raise_faults(faults)
         every = sorted({moment for column in columns.values() for moment, _ in column})
         after = np.searchsorted(every, 0.0, side="right")  # what holds at time 0 began before

@@ -28,7 +28,7 @@ def flatten(body: plan.Body) -> Iterator[plan.Instruction]:
         if isinstance(each, plan.Together):
             for inner in each.bodies:
                 yield from flatten(inner)
-        else:
+        elif not isinstance(each, (plan.Send, plan.Receive)):  # in one process nothing is sent
             yield each
 
 

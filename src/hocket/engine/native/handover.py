@@ -43,7 +43,13 @@ TICKS = 1 << 62
 class Handover:
     """Builds native levels; the Level objects keep the state of the start."""
 
-    def __init__(self, recorded: list[RecordedTable], condense: bool, keeps: bool = False):
+    def __init__(
+        self,
+        recorded: list[RecordedTable],
+        condense: bool,
+        keeps: bool = False,
+        plain: Mapping[int, int] | None = None,
+    ):
         self.condense = condense
         """Whether levels may go without a program; their ports cannot be looked at then."""
         self.keeps = keeps
@@ -53,7 +59,7 @@ class Handover:
         """The paths of simulators that Python steps, in the order of the tree."""
         self.condensed: set[int] = set()
         """The numbers of levels that have no program."""
-        self.matrices = Matrices()
+        self.matrices = Matrices(plain)
         self.recorded = recorded
         self.native_rows: dict[int, _native.RowBuffer] = {
             index: _native.RowBuffer(

@@ -6,6 +6,7 @@ Out: what compiled code keeps of its model; children of native levels
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -15,7 +16,7 @@ from hocket.engine.reference.level import Level
 from hocket.model.clock import Clock
 from hocket.plan import Step, walk
 from hocket.simulators.energy_projection import Projected
-from hocket.simulators.methods import micro_steps
+from hocket.simulators.methods import Maps, micro_steps
 from hocket.simulators.power_balance import Seat
 from hocket.simulators.state_space import StateSpaceSimulator
 
@@ -43,9 +44,14 @@ def step_ticks(level: Level) -> list[tuple[int, ...]]:
 
 
 class Matrices:
-    """Models that are equal share them."""
+    """Models that are equal share them.
 
-    def __init__(self) -> None:
+    `plain`: per simulator (its id) the degree of its inputs where those of the outermost level are held. For
+    such inputs its steps then have the bits that they have there, whatever is meant to come from outside.
+    """
+
+    def __init__(self, plain: Mapping[int, int] | None = None) -> None:
+        self.plain = plain or {}
         self.models: dict[Key, _native.LinearModel] = {}
         self.balances: dict[Key, _native.Balance] = {}
 
@@ -53,10 +59,11 @@ class Matrices:
         self, simulator: StateSpaceSimulator, level: Level, degree: int, ticks: tuple[int, ...]
     ) -> _native.LinearModel:
         """Return those of a linear simulator."""
-        key = id(simulator.model), degree, ticks, level.takes_any_step
+        plain = self.plain.get(id(simulator), degree)
+        key = id(simulator.model), degree, (*ticks, -plain), level.takes_any_step
         if key not in self.models:
             self.models[key] = _build_linear(
-                simulator, level.clock, degree, ticks, None, level.takes_any_step
+                simulator, level.clock, degree, ticks, None, level.takes_any_step, plain
             )
         return self.models[key]
 
@@ -104,8 +111,9 @@ def _build_linear(
     lengths: tuple[int, ...],
     around: Projected | None,
     asked: bool,
+    plain: int | None = None,
 ) -> _native.LinearModel:
-    """Return what is shared; `asked`: steps of other lengths are made, too."""
+    """Return what is shared; `asked`: steps of other lengths are made, too; `plain`: see Matrices."""
     model = simulator.model
     linear = _native.LinearModel(
         rows=degree + 1,
@@ -123,7 +131,7 @@ def _build_linear(
         """Return a step of a length: its micro steps, the matrices of one, and the work of bonds."""
         h = clock.span(ticks)
         count = micro_steps(h, simulator.step_length)
-        maps = simulator.maps(h / count, degree)
+        maps = _step_maps(simulator, h / count, degree, degree if plain is None else plain)
         return _native.StepMaps(
             ticks=ticks,
             h=h,
@@ -141,6 +149,21 @@ def _build_linear(
     if asked:
         linear.ask(step_maps)
     return linear
+
+
+def _step_maps(simulator: StateSpaceSimulator, h: float, degree: int, plain: int) -> Maps:
+    """Return the maps of one micro step; what does not come from higher powers of time is as in `plain`."""
+    maps = simulator.maps(h, degree)
+    if plain == degree:
+        return maps
+    known = simulator.maps(h, plain)
+
+    def merge(whole: Maps, part: Maps) -> Maps:
+        Gamma = np.concatenate([part.Gamma, whole.Gamma[plain + 1 :]])
+        first = None if whole.first is None or part.first is None else merge(whole.first, part.first)
+        return Maps(part.Phi, Gamma, first)
+
+    return merge(maps, known)
 
 
 def _build_balance(simulator: Projected, linear: _native.LinearModel) -> _native.Balance:

@@ -14,9 +14,11 @@ from typing import Any, TypeVar, assert_never
 import hocket._native as _native
 from hocket import plan
 from hocket.engine.algebraic_loops import SLOPE, VALUE, Unknown
+from hocket.engine.reference.iteration import predicted_samples
 from hocket.engine.reference.level import Level
 from hocket.engine.reference.rollback import rest_of_lone_step
 from hocket.engine.reference.step_control import controlled_outputs
+from hocket.errors import InternalError
 from hocket.model.protocols import native_twin
 from hocket.plan.accelerators import Accelerator, Aitken, Newton, QuasiNewton, Relax
 from hocket.plan.instructions import inner_bodies, named_simulators, number_ports
@@ -243,6 +245,8 @@ class _Many:
 def _merge_operations(body: plan.Body, level: Level) -> list[_native.Operation]:
     operations: list[_native.Operation | _Many] = []
     for instruction in body:
+        if isinstance(instruction, (plan.Send, plan.Receive)):
+            continue  # in one process nothing is sent; messages are counted where values are fed
         fresh = _compile_instruction(instruction, level)
         last = operations[-1] if operations else None
         if isinstance(last, _Many) and isinstance(fresh, _Many) and last.kind is fresh.kind:
@@ -334,6 +338,8 @@ def _compile_instruction(instruction: plan.Instruction, level: Level) -> _native
                 at_most=at_most,
                 continues=continues,
             )
+        case plan.Send() | plan.Receive():
+            raise InternalError("messages between hosts are not compiled")
         case _:
             assert_never(instruction)
 
@@ -367,6 +373,7 @@ def _compile_repeat(repeat: plan.Repeat, level: Level) -> _native.RepeatOperatio
         until=repeat.until,
         values=_signal_numbers(level, places, VALUE),
         slopes=_signal_numbers(level, places, SLOPE),
+        samples=predicted_samples(level, repeat),
         accelerator=_accelerator(repeat.accelerate),
     )
 
@@ -375,7 +382,7 @@ ACCELERATORS: Mapping[type[Accelerator], Callable[..., _native.Accelerator]] = {
     Relax: _native.Relaxation,
     Aitken: _native.Aitken,
     QuasiNewton: _native.IqnIls,
-    Newton: _native.Newton,
+    Newton: lambda falls, jacobian: _native.Newton(falls=falls, jacobian=jacobian or ()),
 }
 """Those that compiled code knows; they have the same fields there."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
 
@@ -26,6 +26,9 @@ from hocket.plan.accelerators import (
     Sweep,
     Values,
 )
+
+SETTLED = 1e-10
+"""A residual that is as small as rounding errors: whether it falls says nothing."""
 
 
 def save_accelerator(each: LiveAccelerator) -> dict[str, Any]:
@@ -149,23 +152,40 @@ class IqnIls:
 
 
 class NewtonIteration:
-    """Newton's method: the matrix I - K is found by moving one number after the other."""
+    """Newton's method: the matrix I - K is given, or found by moving one number after the other."""
 
-    def __init__(self, falls: float):
+    def __init__(self, falls: float, jacobian: Sequence[Sequence[float]] | None = None):
         self.falls = falls
-        self.matrix: list[Values] = []
+        self.given = jacobian is not None
+        rows = jacobian or ()
+        self.matrix: list[Values] = [
+            [(1.0 if i == j else 0.0) - entry for j, entry in enumerate(row)] for i, row in enumerate(rows)
+        ]
         self.before = math.inf
+        self.span = self.samples = 0
 
     def begin(self) -> None:
         """Keep the matrix."""
         self.before = math.inf
 
+    def check_step(self, span: int, samples: int) -> None:
+        """Forget a matrix that was found in steps of another length, or with other polynomials."""
+        if (span != self.span or samples != self.samples) and not self.given:
+            self.matrix = []
+        self.span, self.samples = span, samples
+
+    def finish(self, given: Values, found: Values) -> None:
+        """Forget the matrix where the last iteration did not make the residual fall."""
+        residual = _subtract(found, given)
+        size = _scaled_size(residual, found)
+        if not self.given and size > self.falls * self.before and size > SETTLED:
+            self.matrix = []
+
     def next_guess(self, given: Values, found: Values, sweep: Sweep) -> Values:
         """Return given - (I - K)^-1 (given - found)."""
         residual = _subtract(found, given)
-        scale = inverse_sizes(found)
-        size = math.sqrt(_scalar_product(apply_scale(residual, scale), apply_scale(residual, scale)))
-        if not self.matrix or size > self.falls * self.before:
+        size = _scaled_size(residual, found)
+        if not self.matrix or (size > self.falls * self.before and not self.given):
             columns = []
             for j in range(len(given)):
                 moved = list(given)
@@ -205,6 +225,11 @@ def inverse_sizes(found: Values) -> Values:
 def apply_scale(numbers: Values, scale: Values) -> Values:
     """Return numbers as parts of their size."""
     return [n * s for n, s in zip(numbers, scale, strict=True)]
+
+
+def _scaled_size(residual: Values, found: Values) -> float:
+    parts = apply_scale(residual, inverse_sizes(found))
+    return math.sqrt(_scalar_product(parts, parts))
 
 
 def _subtract(one: Values, other: Values) -> Values:

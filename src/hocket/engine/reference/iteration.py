@@ -22,14 +22,15 @@ from hocket.engine.algebraic_loops import (
     Unknowns,
     linear_fixed_point,
     relative_residual,
+    solve_linear,
 )
 from hocket.engine.protocol import LiveLevel
-from hocket.errors import ConvergenceError, list_names
-from hocket.model.extrapolators import Hold
+from hocket.errors import ConvergenceError, ScenarioError, list_names
+from hocket.model.extrapolators import Hold, Polynomial, interpolate_samples, value_at
 from hocket.model.plain_state import is_record
-from hocket.model.protocols import Value
+from hocket.model.protocols import Sample, Value
 from hocket.plan import Body, Repeat
-from hocket.plan.accelerators import Accelerator
+from hocket.plan.accelerators import Accelerator, Newton, PredictingAccelerator
 from hocket.plan.instructions import feedback_drives
 
 GROWING = 1e-3
@@ -78,16 +79,79 @@ def run_repeat(level: LiveLevel, instruction: Repeat) -> None:
 
 def _run_repetitions(level: LiveLevel, instruction: Repeat) -> None:
     unknowns = level.unknowns_of(instruction)
+    predicted, samples = predict_unknowns(level, instruction, unknowns)
     level.run(instruction.body)
     if not unknowns.places:
         level.sweeps.add(1)
-    elif instruction.until is not None and np.ndim(unknowns.newest()[0]):
-        _solve_limit(level, instruction.body, unknowns)
+    elif np.ndim(unknowns.newest()[0]) and (instruction.until is not None or predicted):
+        _solve_limit(level, instruction, unknowns, predicted)
     else:
-        level.sweeps.add(_iterate_body(level, instruction, unknowns))
+        level.sweeps.add(_iterate_body(level, instruction, unknowns, predicted, samples))
 
 
-def _iterate_body(level: LiveLevel, instruction: Repeat, unknowns: Unknowns) -> int:
+def check_jacobian(instruction: Repeat, unknowns: Unknowns) -> Unknowns:
+    """Return what repetitions hand to each other; ScenarioError where a given Jacobian does not fit."""
+    led = instruction.accelerate
+    rows = led.jacobian if isinstance(led, Newton) else None
+    if rows is not None and len(rows) != len(unknowns.places):
+        names = list_names((unknowns.name(place) for place in unknowns.places), 6) or "nothing"
+        size = f"{len(rows)} x {len(rows)}"
+        what = f"a Jacobian of {size}, and {len(unknowns.places)} numbers are handed back: {names}"
+        raise ScenarioError(what, "jacobian", "a row for each, sorted by name", "`hocket.interface_jacobian`")
+    return unknowns
+
+
+def leads_predicted(instruction: Repeat) -> bool:
+    """Return whether a fixed number of iterations begins with what the extrapolation predicts."""
+    led = instruction.accelerate
+    return instruction.until is None and led is not None and led.predicts and instruction.at_most > 1
+
+
+def predicted_samples(level: LiveLevel, instruction: Repeat) -> list[int]:
+    """Return how many samples predict each value that is handed back; none are needed: empty.
+
+    What is predicted must be what the inputs are at the end of the first iteration. That holds for holds and
+    polynomials, if all that an output drives extrapolate it alike, and in whole steps.
+    """
+    if not leads_predicted(instruction):
+        return []
+    found: dict[Unknown, int] = {}
+    for drive in feedback_drives(instruction.body, level.wiring):
+        extrapolator = drive.extrapolation or Hold()
+        name = f"{level.name(drive.child)}.{level.wiring.models[drive.child].outputs[drive.port].name}"
+        if not isinstance(extrapolator, Hold | Polynomial):
+            what = f"Newton's method predicts no value of `{name}` through {type(extrapolator).__name__}"
+            raise ScenarioError(what, "accelerate", "hold, or a polynomial through values", _TO_TOLERANCE)
+        samples = found.setdefault((drive.child, drive.port, VALUE), extrapolator.samples)
+        if samples != extrapolator.samples:
+            what = f"`{name}` is extrapolated in two ways, and Newton's method predicts one value of it"
+            raise ScenarioError(what, "accelerate", "one extrapolation of an output", _TO_TOLERANCE)
+    return [found[place] for place in level.unknowns_of(instruction).places]
+
+
+_TO_TOLERANCE = "an iteration to a tolerance, which needs no prediction"
+
+
+def predict_unknowns(level: LiveLevel, instruction: Repeat, unknowns: Unknowns) -> tuple[list[Value], int]:
+    """Return the values that the extrapolation predicts, where they are looked at, and from how many samples.
+
+    They are those at the end of the step.
+    """
+    predicted: list[Value] = []
+    used = 0
+    end = level.clock.span(level.reached - level.now)
+    samples = predicted_samples(level, instruction)
+    for (child, port, _), count in zip(unknowns.places, samples, strict=bool(samples)):
+        ring = list(level.memory.rings[child][port])[-count:]
+        past = [Sample(level.clock.span(at - level.now), value, slope) for at, value, slope in ring]
+        predicted.append(value_at(interpolate_samples(past), end))
+        used += len(past)
+    return predicted, used
+
+
+def _iterate_body(
+    level: LiveLevel, instruction: Repeat, unknowns: Unknowns, predicted: list[Value], samples: int
+) -> int:
     """Repeat a body that was done once; return how often it was done."""
     until, at_most = instruction.until, instruction.at_most
     accelerator = level.accelerator_of(instruction)
@@ -109,6 +173,12 @@ def _iterate_body(level: LiveLevel, instruction: Repeat, unknowns: Unknowns) -> 
 
     given = found_everywhere()
     accelerator.begin()
+    if predicted and isinstance(accelerator, PredictingAccelerator):
+        accelerator.check_step(level.reached - level.now, samples)
+        try:
+            given = accelerator.next_guess(predicted, given, sweep)
+        except SingularError:
+            raise no_agreement(level, unknowns) from None
     for turn in range(1, at_most):
         found = sweep(given)
         if until is not None:
@@ -125,23 +195,40 @@ def _iterate_body(level: LiveLevel, instruction: Repeat, unknowns: Unknowns) -> 
                 given = accelerator.next_guess(given, found, sweep)
             except SingularError:
                 break
+        elif predicted and isinstance(accelerator, PredictingAccelerator):
+            accelerator.finish(given, found)
     if until is not None:
         raise no_agreement(level, unknowns, until, residuals, instruction.accelerate)
     return count
 
 
-def _solve_limit(level: LiveLevel, body: Body, unknowns: Unknowns) -> None:
-    """Leave the level where a linear iteration ends, if it ends; its matrix is kept to be judged."""
+def _solve_limit(level: LiveLevel, instruction: Repeat, unknowns: Unknowns, predicted: list[Value]) -> None:
+    """Leave the level where a linear iteration ends, if it ends; its matrix is kept to be judged.
+
+    Newton's method is there after one correction, unless its matrix is another one: then it is followed.
+    """
 
     def sweep(numbers: Sequence[Value]) -> list[Value]:
         unknowns.put(numbers)
-        level.run(body)
+        level.run(instruction.body)
         return unknowns.newest()
 
+    led = instruction.accelerate
     try:
-        solution, level.sweep_matrix = linear_fixed_point(sweep, unknowns.newest())
+        if instruction.until is None and isinstance(led, Newton) and led.jacobian is not None:
+            matrix = np.eye(len(led.jacobian)) - np.array(led.jacobian)
+            given, found = predicted, unknowns.newest()
+            for _ in range(1, instruction.at_most):
+                residual = [f - g for f, g in zip(found, given, strict=True)]
+                change = solve_linear(matrix.tolist(), residual)
+                given = [g + c for g, c in zip(given, change, strict=True)]
+                found = sweep(given)
+            return
+        solution, matrix = linear_fixed_point(sweep, unknowns.newest())
     except SingularError:
         raise no_agreement(level, unknowns) from None
+    if instruction.until is not None:
+        level.sweep_matrix = matrix
     sweep(solution)
 
 

@@ -20,6 +20,7 @@ from hocket.engine.algebraic_loops import AlgebraicLoop, Unknowns
 from hocket.engine.ledger import Ledger
 from hocket.engine.memory import ExchangeMemory
 from hocket.engine.reference.acceleration import make_accelerator
+from hocket.engine.reference.elsewhere import read_elsewhere, solve_elsewhere, step_elsewhere
 from hocket.engine.reference.instants import (
     InstantLevel,
     InstantState,
@@ -30,7 +31,12 @@ from hocket.engine.reference.instants import (
     run_instant,
     solve_jump,
 )
-from hocket.engine.reference.iteration import SweepCounts, feedback_unknowns, run_repeat
+from hocket.engine.reference.iteration import (
+    SweepCounts,
+    check_jacobian,
+    feedback_unknowns,
+    run_repeat,
+)
 from hocket.engine.reference.rollback import (
     SavedChild,
     normalise_ticks,
@@ -72,10 +78,12 @@ from hocket.plan import (
     Plan,
     React,
     Read,
+    Receive,
     Record,
     Repeat,
     Restore,
     Save,
+    Send,
     Solve,
     Step,
     Times,
@@ -119,7 +127,7 @@ class Level(InstantLevel):
         self.degree = degree
         self.starts = tuple(starts)
         self.adaptive = adapts(plan.step)
-        degrees = [self._degree_of(child) for child in range(len(wiring.models))]
+        degrees = [self.degree_of(child, degree) for child in range(len(wiring.models))]
         self.memory = ExchangeMemory(wiring, clock, degrees, deeper=1 if self.adaptive else 0)
         self.ledger = Ledger(wiring, self.memory.degrees)
         self.ticks = [0] * len(self.children)
@@ -159,12 +167,15 @@ class Level(InstantLevel):
         lasts = [each.last for _, each in walk(plan.step) if isinstance(each, Try) and each.last]
         self.last: int | None = self.number[lasts[0]] if lasts else None
         """The one that cannot roll back, and steps when the others have found where the step ends."""
+        self.remote: frozenset[int] = frozenset()
+        """The children that live on other hosts: they step there, and their samples come in messages."""
         self.ends_outside = False
         """Whether the level around handles steps that end early in this one."""
 
-    def _degree_of(self, child: int) -> int:
+    def degree_of(self, child: int, own: int) -> int:
+        """Return the degree of the input polynomials of a child, where the level's own inputs have one."""
         degrees = [
-            self.degree if drive.extrapolation is None and drive.child < 0
+            own if drive.extrapolation is None and drive.child < 0
             else drive.extrapolation.degree if drive.extrapolation is not None else 0
             for drive in self.wiring.drives[child]
             if drive is not None
@@ -267,6 +278,8 @@ class Level(InstantLevel):
                 case Record():
                     if self.rows is not None:
                         self.rows.keep(self, self.reached)
+                case Solve(sims, ports) if self.number[sims[0]] in self.remote:
+                    solve_elsewhere(self, [self.number[sim] for sim in sims], ports)
                 case Solve(sims, ports):
                     loop = AlgebraicLoop(self, sims, ports)
                     if self.instants.n:
@@ -279,6 +292,12 @@ class Level(InstantLevel):
                     commit_children(self, sims)
                 case Instant():
                     run_instant(self, instruction)
+                case Send(source, target, ports):
+                    if self.traffic is not None:
+                        self.traffic.send((source, target), ports)
+                case Receive():
+                    if self.traffic is not None:
+                        self.traffic.settle()
                 case Save(sims):
                     if self.traffic is not None:
                         self.traffic.flush()
@@ -295,6 +314,8 @@ class Level(InstantLevel):
         chosen = number_ports(ports, self.wiring.models[child].inputs)
         if self.traffic is not None:
             self.traffic.feed(child, ports=chosen)
+        if child in self.remote:
+            return
         base, inputs = self.inputs
         self.memory.feed(child, self.ticks[child], inputs, base, chosen)
         for drive in self.wiring.texts_of.get(child, ()):
@@ -318,6 +339,9 @@ class Level(InstantLevel):
 
     def step_child(self, child: int, ticks: int) -> None:
         """Advance a child under its polynomials."""
+        if child in self.remote:
+            step_elsewhere(self, child, ticks)
+            return
         simulator, tick, u = self.children[child], self.ticks[child], self.memory.u[child]
         self.ledger.open(self, child)
         self.ticks[child] = tick + ticks
@@ -347,8 +371,10 @@ class Level(InstantLevel):
     def read(self, child: int, ports: tuple[str, ...] = ()) -> None:
         """Evaluate the outputs of a child under its polynomials, at its own time; store samples."""
         chosen = number_ports(ports, self.wiring.models[child].outputs)
-        if self.traffic is not None:
-            self.traffic.read(child, chosen)
+        fresh = set() if self.traffic is None else self.traffic.read(child, chosen)
+        if child in self.remote:
+            read_elsewhere(self, child, chosen, fresh)
+            return
         tick = self.ticks[child]
         u = self.inputs_since(child, tick)
         slopes = None
@@ -490,7 +516,7 @@ class Level(InstantLevel):
         """Return what the repetitions of a Repeat hand to each other."""
         if id(instruction) not in self._handed_back:
             places = feedback_unknowns(self, instruction.body)
-            self._handed_back[id(instruction)] = Unknowns(self, places)
+            self._handed_back[id(instruction)] = check_jacobian(instruction, Unknowns(self, places))
         return self._handed_back[id(instruction)]
 
     def controller_of(self, instruction: Adapt) -> MacroStepController:

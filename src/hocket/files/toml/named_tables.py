@@ -17,6 +17,7 @@ from hocket.files.toml.forms import (
     TEXT,
     TEXTS,
     TRUTH,
+    VECTOR,
     WHOLE,
     ChoiceForm,
     DefinedForm,
@@ -24,8 +25,8 @@ from hocket.files.toml.forms import (
 )
 from hocket.files.toml.syntax import WRONG, FilePlace
 from hocket.files.toml.table_kinds import Field, NamedTablesForm, Section, table_kind
-from hocket.model.bonds import Balance, Bond, named_bonds
-from hocket.model.constraints import Constraint, named_constraints
+from hocket.model.bonds import AgreedPower, Balance, Bond, named_bonds
+from hocket.model.constraints import Constraint, LawName, named_constraints
 from hocket.model.crossings import Crossing, Direction, named_crossings
 from hocket.model.distributions import Distribution
 from hocket.model.experiment import Tuning
@@ -44,6 +45,7 @@ BOND = table_kind(
         "balance", ChoiceForm(get_args(Balance)), "how both sides agree on the power; left out: they do not"
     ),
     Field("eps", NUMBER, "of the inversion: outputs below this part of the largest are not divided by"),
+    Field("power", ChoiceForm(get_args(AgreedPower)), "what both agree on; left out: the product"),
     tagged=False,
 )
 
@@ -63,6 +65,12 @@ CONSTRAINT = table_kind(
     ),
     Field("mu", NUMBER, "how fast gaps are closed, in 1/s; left out: in about a step"),
     Field("determines", TEXTS, "inputs that are to be found though they stand in no equation"),
+    Field("law", ChoiceForm(get_args(LawName)), "what is asked for where inputs act on accelerations"),
+    Field("alpha", NUMBER, "of the law `baumgarte`, in 1/s; left out: 1/step"),
+    Field("beta", NUMBER, "of the law `baumgarte`, in 1/s; left out: 1/step"),
+    Field("weights", VECTOR, "of the law `weighted`: of the residual and its two time derivatives"),
+    Field("closes", TRUTH, "whether the equations need not hold at the start: gaps are closed"),
+    Field("once", TRUTH, "whether inputs are corrected once a step, without rollback"),
     tagged=False,
 )
 

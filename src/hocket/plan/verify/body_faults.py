@@ -131,6 +131,30 @@ def _may_stop(model: Model) -> bool:
     return any(_may_stop(each) for each in level.scenario.models.values())
 
 
+def message_faults(facts: LevelFacts, sent: set[tuple[str, str]], spot: Spot) -> Iterator[Finding]:
+    """Yield what is wrong with a Send or a Receive; `sent` are those that wait to be received."""
+    message = spot[1]
+    assert isinstance(message, (plan.Send, plan.Receive))
+    hosts = facts.scenario.hosts
+    homes = {} if hosts is None else hosts.host_by_model()
+    for host in (message.source, message.target):
+        if host not in homes.values():
+            yield Finding("unknown host", spot, more={"host": host})
+    for path in message.ports:
+        sim = path.partition(".")[0]
+        if path not in facts.wiring.output_places:
+            yield Finding("unknown port", spot, sim, path, {"near": ""})
+        elif homes.get(sim) != message.source:
+            yield Finding("sent from elsewhere", spot, sim, path, {"host": message.source})
+    pair = message.source, message.target
+    if isinstance(message, plan.Send):
+        sent.add(pair)
+    elif pair in sent:
+        sent.remove(pair)
+    else:
+        yield Finding("never sent", spot, more={"source": pair[0], "target": pair[1]})
+
+
 def repeat_faults(outer: plan.Repeat, place: Place, saved: set[str]) -> Iterator[Finding]:
     """Yield the simulators that a repetition steps without having rolled them back."""
     back: set[str] = set()
@@ -182,7 +206,7 @@ def turn_faults(bodies: tuple[plan.Body, ...], place: Place) -> Iterator[Finding
             yield Finding("no turn", inside[0], more={"n": len(steps)})
             continue
         for at, instruction in inside:
-            if not isinstance(instruction, (plan.Feed, plan.Step, plan.Read)):
+            if not isinstance(instruction, (plan.Feed, plan.Step, plan.Read, plan.Send, plan.Receive)):
                 verb = describe_instruction(instruction).partition(";")[0]
                 yield Finding("not in a turn", (at, instruction), steps[0].sim, more={"verb": verb})
             for sim in named_simulators(instruction):

@@ -21,6 +21,7 @@ from hocket.plan.verify.body_faults import (
     body_owners,
     find_races,
     last_step_faults,
+    message_faults,
     repeat_faults,
     steps_in,
     try_faults,
@@ -145,6 +146,8 @@ class PlanReader:
         """Per child: whether it may stop inside a step, and nobody has said what becomes of that."""
         self.trying = self.tried = 0
         self.adapting = False
+        self.sent: set[tuple[str, str]] = set()
+        """From which host to which something was sent that is not received yet."""
         self.crowd: list[tuple[dict[str, int], int]] = []
         """For each Together around here: which body has which simulator, and which this is."""
         self.place: Place = ()
@@ -188,6 +191,8 @@ class PlanReader:
                     self.latest = max(self.time, default=0)
                 case plan.Repeat():
                     self.repeat(instruction, at)
+                case plan.Send() | plan.Receive():
+                    self.note_all(message_faults(self.facts, self.sent, self.spot))
                 case _:
                     self.refuse(instruction)
 

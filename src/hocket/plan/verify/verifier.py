@@ -21,7 +21,9 @@ from hocket.plan.instructions import (
     Feed,
     Place,
     Read,
+    Receive,
     Record,
+    Send,
     Solve,
     Step,
     Together,
@@ -56,6 +58,8 @@ def check_ends(reader: PlanReader) -> None:
             listed = ", ".join(f"`{port}`" for port in ports[:4])
             reader.notes.add("never read", last, sim, ports[0], ports=listed)
             unread.add(sim)
+    for source, target in sorted(reader.sent):
+        reader.notes.add("never received", None, source=source, target=target)
     for kind, names in (("read before step", still), ("unread source", unread)):
         if names:
             reader.notes.drop(kind, names)
@@ -202,7 +206,7 @@ class _StartReader:
                     self._solve(instruction)
                 case Together(bodies):
                     self._follow_together(bodies, at)
-                case Admit() | Record():
+                case Admit() | Record() | Send() | Receive():
                     pass
                 case _:
                     given = describe_instruction(instruction)

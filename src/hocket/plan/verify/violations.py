@@ -296,6 +296,23 @@ KINDS = {
         "React, Solve, Commit, Record",
         "put it before the Instant",
     ),
+    # hosts
+    "unknown host": ViolationKind("there is no host `{host}`", "one of those in `hosts`", "its name"),
+    "sent from elsewhere": ViolationKind(
+        "`{port}` is sent from `{host}`, and `{sim}` is on another host",
+        "outputs of the models of that host",
+        "the host of `{sim}` as the source",
+    ),
+    "never sent": ViolationKind(
+        "`{target}` waits for a message from `{source}` that is not sent before",
+        "a Send with the same hosts before it",
+        "Send('{source}', '{target}', (...)) before it",
+    ),
+    "never received": ViolationKind(
+        "what `{source}` sends to `{target}` is not received",
+        "a Receive with the same hosts behind it",
+        "Receive('{source}', '{target}', (...)) behind it",
+    ),
     # repetitions
     "save without rollback": ViolationKind(
         "`{sim}` is to be saved, and it cannot roll back",

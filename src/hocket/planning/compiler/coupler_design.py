@@ -101,17 +101,23 @@ class SensitivityBench:
         try:
             for name, model in self.models.items():
                 with _report_trial_errors(name):
-                    live[name] = simulator = model.open()
-                    simulator.start(0.0)
-                    simulator.output(0.0, self._inputs(name, {}))
-                    if provides(simulator, InitialisationSimulator):
-                        simulator.ready()
-                    saved[name] = simulator.save()  # type: ignore[attr-defined]
+                    live[name] = simulator = self._open(name)
+                    if model.capabilities.rollback:
+                        saved[name] = simulator.save()
             yield live, saved
         finally:
             for simulator in live.values():
                 with suppress(Exception):  # what was learned counts
                     simulator.close()
+
+    def _open(self, name: str) -> Any:
+        """Return a simulator at its start."""
+        simulator = self.models[name].open()
+        simulator.start(0.0)
+        simulator.output(0.0, self._inputs(name, {}))
+        if provides(simulator, InitialisationSimulator):
+            simulator.ready()
+        return simulator
 
     def _inputs(self, owner: str, given: Mapping[str, float]) -> Array:
         ports = self.models[owner].inputs
@@ -120,9 +126,13 @@ class SensitivityBench:
 
     def _trial(self, live: dict[str, Any], saved: dict[str, Any], u: Array, after: Array) -> PulseTrial:
         given, none = (dict(zip(self.determined, each.tolist(), strict=True)) for each in (u, after))
-        for name, simulator in live.items():
+        for name in live:
             with _report_trial_errors(name):
-                simulator.restore(saved[name])
+                if name in saved:
+                    live[name].restore(saved[name])
+                else:  # it cannot roll back: it is opened anew
+                    live[name].close()
+                    live[name] = self._open(name)
         moments = [self._moment(live, 0.0, given)]
         for number, inputs in enumerate((given, none)):
             for name, simulator in live.items():
@@ -275,20 +285,45 @@ def derive_coupler(
     degrees = np.where(
         second, 2, np.where(equations_acted_at_once(response, coupling.equations), 0, 1)
     ).tolist()
-    coupler = _coupler(
-        scenario, coupling, degrees, 1.0 / float(level.step), outputs_reacting_at_once(response)
-    )
+    coupler = _coupler(scenario, coupling, degrees, float(level.step), outputs_reacting_at_once(response))
+    raise_faults(_law_faults(coupling, coupler))
+    s, rates = _sigma_at(coupler, response.base.start)
+    known = [rate if degree == 2 else each for rate, each, degree in zip(rates, s, degrees, strict=True)]
+    coupler = replace(coupler, start_rates=known)
     raise_faults(_rate_faults(coupling, coupler, response))
     started = _start_faults(coupling, coupler, response, sloped, gap)
     raise_faults([*started, *_third_derivative_faults(coupling, coupler, response)])
-    S, _ = changes(response, _sigma(coupler))
+    S, _ = changes(response, _sigma(coupler, step))
     W = invert_sensitivity(S, coupler.equations, coupling.determines, coupling.where)
-    start = _start_values(coupling, coupler, response, S)
+    start = _start_values(coupling, coupler, response, S, step)
     return CouplerDesign(coupling, replace(coupler, W=W.tolist(), start=start.tolist(), over=step), sloped)
 
 
+def _sigma_at(coupler: Coupler, moment: Moment) -> tuple[list[float], list[float]]:
+    """Return s of each equation at a moment, as if g' had not changed, and g'."""
+    rates = coupler.residual_rates(moment.values, moment.slopes)
+    g_rates = [float(rates[number][1]) if number in rates else 0.0 for number in range(len(coupler.degrees))]
+    s = coupler.sigma(moment.values, moment.slopes, moment.values, g_rates, 1.0)
+    return [float(each) for each in s], g_rates
+
+
+def _law_faults(coupling: ConstraintGroup, coupler: Coupler) -> Iterator[Fault]:
+    """Yield laws of equations that have no accelerations, or are solved within a step."""
+    zipped = list(zip(coupling.laws, coupler.degrees, coupling.equations, strict=True))
+    for law, degree, equation in zipped:
+        served = any(other is law and each == 2 for other, each, _ in zipped)
+        if law.law != "sliding" and not served:
+            what = (
+                f"the law `{law.law}` is for inputs that act on accelerations; on `{equation.text}` they act "
+            )
+            yield Fault(what + ("on speeds" if degree else "at once"), f"{coupling.where}.law", "no `law`")
+        if degree == 0 and law.once and not set(equation.paths) <= set(coupling.determines):
+            what = f"inputs act on `{equation.text}` at once, and `once` corrects them for the next step"
+            yield Fault(what, f"{coupling.where}.once", "inputs that act on speeds or accelerations")
+
+
 def _start_values(
-    coupling: ConstraintGroup, coupler: Coupler, response: Response, sensitivity: Array
+    coupling: ConstraintGroup, coupler: Coupler, response: Response, sensitivity: Array, step: float
 ) -> Array:
     """Return the determined inputs at the start.
 
@@ -297,19 +332,19 @@ def _start_values(
     """
     base = response.base
     first = np.array([base.after.values[path] for path in coupling.determines])
-    matrix, short = sensitivity.copy(), np.array(_sigma(coupler)(base.after, base.start))
+    matrix, short = sensitivity.copy(), np.array(_sigma(coupler, step)(base.after, base.start))
     now = np.array(residuals(coupling.equations, base.start))
     moved = np.array([np.array(residuals(coupling.equations, trial.start)) - now for trial in response.moved])
     at_once = np.array(coupler.degrees) == 0
     matrix[at_once], short[at_once] = (moved.T / response.nudge)[at_once], now[at_once]
     if np.linalg.cond(matrix) > 1.0 / SINGULAR:
-        matrix, short = sensitivity, np.array(_sigma(coupler)(base.after, base.start))
+        matrix, short = sensitivity, np.array(_sigma(coupler, step)(base.after, base.start))
     return np.asarray(first - np.linalg.solve(matrix, short))
 
 
 def draft_coupler(scenario: Scenario, coupling: ConstraintGroup) -> CouplerDesign:
     """Return the Coupler as far as it is known while nothing is opened."""
-    return CouplerDesign(coupling, _coupler(scenario, coupling, [1] * len(coupling.equations), 0.0, ()), {})
+    return CouplerDesign(coupling, _coupler(scenario, coupling, [1] * len(coupling.equations), 1.0, ()), {})
 
 
 def _bench(
@@ -361,14 +396,16 @@ def _with_slopes(
     return found
 
 
-def _sigma(coupler: Coupler) -> Callable[[Moment, Moment], list[float]]:
-    return lambda now, before: coupler.sigma(now.values, now.slopes, midpoint_values(now, before))
+def _sigma(coupler: Coupler, step: float) -> Callable[[Moment, Moment], list[float]]:
+    return lambda now, before: coupler.sigma(
+        now.values, now.slopes, midpoint_values(now, before), _sigma_at(coupler, before)[1], step
+    )
 
 
 def _coupler(
-    scenario: Scenario, coupling: ConstraintGroup, degrees: list[int], mu: float, at_once: Collection[str]
+    scenario: Scenario, coupling: ConstraintGroup, degrees: list[int], step: float, at_once: Collection[str]
 ) -> Coupler:
-    """Return the Coupler as far as it is known before W is; `mu` is for constraints that give none."""
+    """Return the Coupler as far as it is known before W is, for this step of the level."""
 
     def ports(paths: tuple[str, ...]) -> list[Port]:
         return [Port(path, (find_equation_port(scenario, path) or Port(path)).unit) for path in paths]
@@ -380,16 +417,19 @@ def _coupler(
         for path in equation.paths
         if path in coupling.reads and path not in at_once
     )
-    chosen = [mu if each is None else each for each in coupling.mu]
+    laws = [law.law_weights(step) for law in coupling.laws]
+    others = any(law.law != "sliding" for law in coupling.laws)
     return Coupler(
         [equation.text for equation in coupling.equations],
         ports(coupling.reads),
         ports(coupling.determines),
         np.zeros((len(coupling.determines), len(degrees))).tolist(),
         degrees,
-        [each if degree == 2 else 0.0 for each, degree in zip(chosen, degrees, strict=True)],
+        [law[0] if degree == 2 else 0.0 for law, degree in zip(laws, degrees, strict=True)],
         dict(coupling.rates),
         tuple(middle),
+        laws=laws if others else (),
+        once=coupling.once,
     )
 
 
@@ -439,9 +479,9 @@ def _start_faults(
     Slopes by differences are not exact enough to be judged.
     """
     start, known = response.base.start, dict(coupling.rates)
-    for equation, degree in zip(coupling.equations, coupler.degrees, strict=True):
-        if degree == 0:
-            continue  # the first step puts it right
+    for equation, degree, law in zip(coupling.equations, coupler.degrees, coupling.laws, strict=True):
+        if degree == 0 or law.closes:
+            continue  # the first step puts it right, or it is closed on the way
         rates = {
             p: start.values[known[p]] if p in known else start.slopes.get(p, 0.0) for p in equation.paths
         }
@@ -464,8 +504,8 @@ def _third_derivative_faults(
     coupling: ConstraintGroup, coupler: Coupler, response: Response
 ) -> Iterator[Fault]:
     """Yield equations whose inputs act beyond accelerations."""
-    speeds = replace(coupler, mu=[0.0] * len(coupler.mu))
-    beyond = pulse_growth(*changes(response, _sigma(speeds))) > GROWS
+    speeds = replace(coupler, mu=[0.0] * len(coupler.mu), laws=())
+    beyond = pulse_growth(*changes(response, _sigma(speeds, 1.0))) > GROWS
     for equation, far, degree in zip(coupling.equations, beyond, coupler.degrees, strict=True):
         if far and degree == 2:
             what = f"the inputs act on `{equation.text}` only through its third derivative, or later"

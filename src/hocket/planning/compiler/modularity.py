@@ -148,6 +148,11 @@ class Modularity:
             hosts=add_to_host(scenario.hosts, coupling.models[0], name),
             inserted={**scenario.inserted, **noted},
         )
+        if coupling.once:
+            chosen = sweep_orchestrator(level.orchestrator, scenario, name)
+            why = f"steps `{name}` after the others, to correct what it determines for the next step"
+            whole = whole.with_changes(inserted={**whole.inserted, SOLVER: Insertion(self.name, why)})
+            return level.with_changes(scenario=whole, orchestrator=chosen)
         members = (*coupling.models, name)
         why = f"makes the steps of {join_names(coupling.models)} again until the equations of `{name}` hold"
         if set(members) == set(whole.models) or not allows_grouping(level.orchestrator):
@@ -201,13 +206,17 @@ def _coupling_faults(level: Composite, coupling: ConstraintGroup) -> Iterator[Fa
         if period_of(model) is not None or is_sampled(model):
             what = f"`{name}` is sampled: between its own steps it answers to nothing"
             yield Fault(what, coupling.where, "simulators that react within a step of the level")
-        elif not model.capabilities.rollback:
+        elif not model.capabilities.rollback and not coupling.once:
             yield Fault(
                 f"steps are made again until the equations hold, and `{name}` cannot roll back",
                 coupling.where,
                 "simulators with save() and restore(), FMUs with canGetAndSetFMUstate",
                 "`Replay(model)`, or replay = true in a file, where it is cheap enough",
             )
+    traits = traits_of(level.orchestrator)
+    if coupling.once and not traits.is_explicit:
+        what = "inputs that are corrected once a step need an algorithm of one step"
+        yield Fault(what, f"{coupling.where}.once", "jacobi or gauss-seidel")
     *_, innermost = algorithm_layers(level.orchestrator)
     rates = traits_of(innermost).rates
     if rates is not None:
@@ -262,9 +271,15 @@ def _connection_reason(connection: Connection, name: str) -> str:
 def _coupler_reason(coupling: ConstraintGroup, coupler: Coupler, sloped: Mapping[str, Model]) -> str:
     held = "; ".join(f"`{text}`" for text in coupler.equations)
     story = [f"computes {join_names(coupling.determines)}, which nothing provides, so that {held}"]
-    for text, degree, mu in zip(coupler.equations, coupler.degrees, coupler.mu, strict=True):
+    for number, (text, degree, mu) in enumerate(
+        zip(coupler.equations, coupler.degrees, coupler.mu, strict=True)
+    ):
         if degree == 2:
-            story.append(f"the inputs of `{text}` act on accelerations: g' + {mu:g} g = 0 is asked for")
+            law = f"g' + {mu:g} g = 0"
+            if coupler.laws:
+                named = zip(coupler.laws[number], ("g", "g'", "g''"), strict=True)
+                law = f"{' + '.join(f'{weight:g} {what}' for weight, what in named if weight)} = 0"
+            story.append(f"the inputs of `{text}` act on accelerations: {law} is asked for")
     for path, rate in coupler.rates.items():
         story.append(f"the time derivative of `{path}` is `{rate}`")
     for name in sloped:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from hocket.errors import Fault, ScenarioError, suggest_nearest
+from hocket.execution.notebook_progress import notebook_progress
 from hocket.files.experiments import ExperimentLike, as_experiment, check_times
 from hocket.model.arguments import (
     expect,
@@ -93,6 +94,7 @@ def tune(
     expect(dask is None or isinstance(dask, str), "dask", dask, 'an address such as "tcp://host:8786"')
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: done, of all")
+    progress = notebook_progress("couplings") if progress is None else progress
     expect_call("early", early, "the answer so far")
     experiment = as_experiment(
         what, connections, start=start, stop=stop, step=step, parameters=parameters, done="tuned"

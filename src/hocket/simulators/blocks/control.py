@@ -185,12 +185,15 @@ class LimitedPID(Block):
         K, rate = self.K, 0.0 if self.Ti is None else self.K / self.Ti
         fast = 0.0 if self.Td is None else 1.0 / self.filtered
         kick = 0.0 if self.Td is None else K * self.N
+        # a part that is missing has no state: one that stands still has the spectral radius 1
+        has = [k for k, moves in enumerate((rate != 0.0 or self.i0 != 0.0, self.Td is not None)) if moves]
+        A, B, C = [[0.0, 0.0], [0.0, -fast]], [[rate, -rate], [self.c * fast, -fast]], [1.0, -kick]
         return StateSpace(
-            A=[[0.0, 0.0], [0.0, -fast]],
-            B=[[rate, -rate], [self.c * fast, -fast]],
-            C=[[1.0, -kick]],
+            A=[[A[row][k] for k in has] for row in has],
+            B=[B[row] for row in has],
+            C=[[C[k] for k in has]] if has else (),
             D=[[K * self.b + kick * self.c, -K - kick]],
-            x0=self.initial_state,
+            x0=[self.initial_state[k] for k in has],
             inputs=self.inputs,
             outputs=[Port("control", self.out)],
         ).with_recipe("pid", PID, **self.arguments)

@@ -196,6 +196,10 @@ class _Trial:
     """Time, length, inputs, and the outputs after it."""
 
 
+_BLIND = 100.0
+"""A solver is said not to control states that never are so many times its absolute tolerance."""
+
+
 class SolvedExchange(ModelExchange):
     """A model exchange FMU and a solver."""
 
@@ -204,6 +208,8 @@ class SolvedExchange(ModelExchange):
         self.longest = None if model.step is None else float(model.step)
         self._trusted = False
         self._trial: _Trial | None = None
+        self._largest: Array = np.zeros(0)
+        """The largest size of each state so far, after steps."""
 
     @property
     def native(self) -> Any:
@@ -211,11 +217,29 @@ class SolvedExchange(ModelExchange):
         return None
 
     def start(self, t: float) -> None:
-        self._trial = None
+        self._trial, self._largest = None, np.zeros(0)
         super().start(t)
 
+    def driver_notes(self) -> list[str]:
+        """Return what the FMU could not do, and that its solver could not see its states for their size."""
+        notes, largest = super().driver_notes(), self._largest
+        if np.isfinite(largest).all() and largest.any() and not self.driver.ended:
+            tolerances = self._tolerances(self.exchange)
+            if np.all(largest < _BLIND * tolerances):
+                what = f"its states stay below {largest.max():.2g}, and its solver lets errors of "
+                fitting = 1e-3 * self.model.rtol * largest[largest > 0.0].min()
+                remedy = f"`atol` of {fitting:.0e} would"
+                return [
+                    *notes,
+                    f"{what}{tolerances.max():.2g} (atol) pass: it does not control them; {remedy}",
+                ]
+        return notes
+
     def step(self, t: float, h: float, u: Array) -> float:
+        before = np.abs(self.exchange.x)
         reached = self._advance(t, h, u)
+        size = np.maximum(before, np.abs(self.exchange.x))
+        self._largest = np.maximum(self._largest, size) if self._largest.size else size
         if reached < t + h:
             return reached
         if self._trial is not None and self._trial.step is None:

@@ -1,8 +1,9 @@
 """First contact: an FMU that is new here is tried in a process of its own before it may run in this one.
 
 In:  an Fmu that nothing says to isolate or not
-Out: how it ended the process of the trial, if it did: it stays isolated then; whether a saved state stops it:
-     it is not rolled back then; both kept by the hash of its content
+Out: how it ended the process of the trial, if it did, or how instances in one process disturb each other: it
+     stays isolated then; whether a saved state stops it: it is not rolled back then; all kept by the hash of
+     its content
 
 It is loaded, instantiated, initialised, stepped, started again, rolled back if it can be, and freed, with its
 own parameters, in memory that is not empty as that of a new process is, and whose ends are watched: what it
@@ -18,6 +19,7 @@ import os
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 SWITCH = "HOCKET_FIRST_CONTACT"
 TOPIC = "first contact"
+SHARING = "instances"
+"""The topic of instances that disturb each other in one process."""
 STEPS = 3
 """Steps of a trial."""
 STEP = 1e-3
@@ -40,11 +44,16 @@ SHORTER = 1000
 """How much shorter a step is that tells jumps from what is fast."""
 LATE = "late outputs"
 """The topic of outputs that are computed from the first step on."""
+_ALIKE = 1e-9
+"""What rows of two instances may differ by, for numbers of the size of one."""
+_PATIENCE = 5.0
+"""Seconds of a trial after which no more instances are made in it."""
 _WORDS = 500
 """Characters of what is written down when it ends a process."""
 
 _known: dict[tuple[str, str], str] = {}
 _unfinished: set[tuple[str, str]] = set()
+_sharing: dict[tuple[str, str], str] = {}
 _freezes: dict[tuple[str, str], str] = {}
 _lock = threading.RLock()
 
@@ -77,18 +86,27 @@ def recorded_crash(model: Fmu) -> str:
 
 def recorded_end(model: Fmu) -> str:
     """Return how the FMU has ended the process of its trial; empty: it did not, or was not tried yet."""
+    return _recall(model, TOPIC, _known)
+
+
+def recorded_sharing(model: Fmu) -> str:
+    """Return how instances of the FMU disturb each other in one process; empty: not at all, or not tried."""
+    return _recall(model, SHARING, _sharing)
+
+
+def _recall(model: Fmu, topic: str, known: dict[tuple[str, str], str]) -> str:
     if not is_wanted():
         return ""
     try:
         key = _key(model)
     except (HocketError, OSError):  # without a binary it does not run anywhere
         return ""
-    if key not in _known:
-        end = read_findings(model, TOPIC).get(key[1])
-        if not isinstance(end, str):
+    if key not in known:
+        words = read_findings(model, topic).get(key[1])
+        if not isinstance(words, str):
             return ""
-        _known[key] = end
-    return _known[key]
+        known[key] = words
+    return known[key]
 
 
 def is_unfinished(model: Fmu) -> bool:
@@ -105,14 +123,16 @@ def meet(model: Fmu) -> None:
         key = _key(model)
         if key in _known:
             return
-        end = _try_out(model)
+        end, sharing = _try_out(model)
         if end is None:
             _unfinished.add(key)
             return
         _unfinished.discard(key)
         _known[key] = end
-        keep_findings(model, TOPIC, {**read_findings(model, TOPIC), key[1]: end})
-        if end:
+        _sharing[key] = sharing
+        for topic, words in ((TOPIC, end), (SHARING, sharing)):
+            keep_findings(model, topic, {**read_findings(model, topic), key[1]: words})
+        if end or sharing:
             logging.getLogger("hocket.fmu").warning("%s: %s", model.interface_used.identifier, note(model))
 
 
@@ -250,6 +270,9 @@ def note(model: Fmu) -> str:
         when = f"in an earlier run it ended Python: {crash}"
     elif is_unfinished(model):
         when = "in its first contact it reported an error"
+    elif when := recorded_sharing(model):
+        if model.has_events:
+            return f"{when}; isolate=True: each has a process of its own, and handles events inside its steps"
     else:
         return ""
     return f"{when}; it runs in a process of its own (isolate=False: here)"
@@ -259,23 +282,78 @@ def _key(model: Fmu) -> tuple[str, str]:
     return content_hash(model), model.interface_kind
 
 
-def _try_out(model: Fmu) -> str | None:
-    """Return how the FMU ended the process of its trial; empty: not at all; None: it reported an error."""
+def _try_out(model: Fmu) -> tuple[str | None, str]:
+    """Return how the FMU ended the process of its trial, and how instances of it disturb each other.
+
+    The first is empty if it did not, None if it reported an error; the second is empty if they do not.
+    """
     from hocket.simulators.fmu.isolated import open_quietly
 
     simulator = open_quietly(model)
     found: str | None = ""
-    for action in (_make_steps, _start_again, lambda *_: simulator.close()):
-        if action is _start_again and found is None:
+    sharing = ""
+
+    def compare(simulator: Any, model: Fmu) -> None:
+        nonlocal sharing
+        sharing = _find_sharing(simulator, model)
+
+    begin = perf_counter()
+    for action in (_make_steps, _start_again, compare, lambda *_: simulator.close()):
+        if action in (_start_again, compare) and found is None:
+            continue
+        if action is compare and perf_counter() - begin > _PATIENCE:
             continue
         try:
             action(simulator, model)
         except SimulatorError as error:
             if simulator.was_ended:
                 found = found or error.faults[0].what
-            elif action is not _start_again and not found:
+            elif action not in (_start_again, compare) and not found:
                 found = None
-    return found
+    return found, sharing
+
+
+def _find_sharing(simulator: Any, model: Fmu) -> str:
+    """Return how instances, or other simulators, are disturbed by one in the same process; empty: not at all.
+
+    What goes another way in every new process says nothing: it may be random.
+    """
+    from hocket.simulators.fmu.probe.driver import input_values
+
+    if simulator.changes_arithmetic():
+        return (
+            "it changes how its process computes with floating-point numbers (rounding, small numbers, traps)"
+        )
+    t, h = model.description.start or 0.0, _step(model)
+    ways = simulator.run_beside(t, h, STEPS, [list(u) for u in dict.fromkeys(input_values(model))])
+    if ways is None:
+        return ""
+    if isinstance(ways, str):
+        return f"a second instance in its process reports an error: {ways}"
+    alone, beside = ways
+    apart = ~np.isclose(beside, alone, rtol=_ALIKE, atol=_ALIKE, equal_nan=True)
+    if not np.any(apart) or not _repeats(model):
+        return ""
+    row, column = np.argwhere(apart)[0]
+    there = f"`{model.outputs[column].name}` is {beside[row, column]:.9g} at t = {t + row * h:.9g} s"
+    return f"instances of it disturb each other in one process: {there}, and {alone[row, column]:.9g} alone"
+
+
+def _repeats(model: Fmu) -> bool:
+    """Return whether it makes the same steps in each new process."""
+    from hocket.simulators.fmu.isolated import open_quietly
+
+    rows: list[Array] = []
+    for _ in range(2):
+        simulator = open_quietly(model)
+        try:
+            rows.append(_make_steps(simulator, model))
+        except SimulatorError:
+            return False
+        finally:
+            with suppress(SimulatorError):
+                simulator.close()
+    return np.array_equal(rows[0], rows[1], equal_nan=True)
 
 
 def _start_again(simulator: Any, model: Fmu) -> None:

@@ -422,6 +422,31 @@ class IsolatedFmu:
     def _dump(self, number: int) -> bytes:
         return self._call("dump", number, read=bytes)
 
+    def run_beside(
+        self, t: float, h: float, steps: int, inputs: list[list[float]]
+    ) -> tuple[Array, Array] | str | None:
+        """Return rows of another instance in its process, alone and beside a third, or the words of an error.
+
+        None: nothing moves under any of the inputs.
+        """
+
+        def read(answer: bytes) -> tuple[Array, Array] | str | None:
+            value = _read_json(answer)
+            if value is None or type(value) is str:
+                return value
+            if type(value) is not list or len(value) != 2 or not all(type(rows) is list for rows in value):
+                raise ValueError
+            alone, beside = (np.array([_read_numbers(row) for row in rows]) for rows in value)
+            if alone.shape != beside.shape or alone.ndim != 2:
+                raise ValueError
+            return alone, beside
+
+        return self._call("run_beside", t, h, steps, inputs, read=read)
+
+    def changes_arithmetic(self) -> bool:
+        """Return whether it has changed how its process computes with floating-point numbers."""
+        return self._call("changes_arithmetic", read=_read_truth)
+
     def refuse_saving(self, why: str) -> None:
         """Make every save an error from now on."""
         self._call("refuse_saving", why, read=_read_nothing)

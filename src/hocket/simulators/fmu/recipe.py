@@ -305,7 +305,10 @@ class Fmu(Recipe):
             return False
         contact = _first_contact()
         return self.interface_used.only_once or bool(
-            contact.recorded_end(self) or contact.recorded_crash(self) or contact.is_unfinished(self)
+            contact.recorded_end(self)
+            or contact.recorded_crash(self)
+            or contact.is_unfinished(self)
+            or (contact.recorded_sharing(self) and not self.has_events)
         )
 
     @property

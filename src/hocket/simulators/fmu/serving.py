@@ -143,6 +143,61 @@ class Service:
         a, b, c, d = self.live.jacobian(t, u)
         return struct.pack("=Q", len(a)) + np.block([[a, b], [c, d]]).astype(float).tobytes()
 
+    def run_beside(self, t: float, h: float, steps: int, inputs: list[list[float]]) -> Any:
+        """Return rows of another instance alone, and of one that takes turns with a third.
+
+        None if nothing moves; the words of an error, if one fails. The third is a step ahead, under other
+        inputs, or the same where it fails under those.
+        """
+        import numpy as np
+
+        from hocket.errors import HocketError
+
+        for each, other in zip(inputs, reversed(inputs), strict=True):
+            try:
+                alone = self._take_turns(t, h, steps, [each])
+            except HocketError as error:
+                return error.faults[0].what[:_LONGEST] if each is inputs[0] else None
+            if np.array_equal(alone[1:], alone[:-1], equal_nan=True):
+                continue
+            words = ""
+            for beside in (other, each):
+                try:
+                    return alone, self._take_turns(t, h, steps, [each, beside])
+                except HocketError as error:
+                    words = error.faults[0].what[:_LONGEST]
+            return words
+        return None
+
+    def changes_arithmetic(self) -> bool:
+        """Return whether the FMU has changed how its process computes with floating-point numbers."""
+        from hocket import _native
+
+        return _native.changes_arithmetic()
+
+    def _take_turns(self, t: float, h: float, steps: int, inputs: list[list[float]]) -> list[list[float]]:
+        """Return the outputs of the first of so many new instances, before and after its steps."""
+        import numpy as np
+
+        us = [np.array([each], dtype=float) for each in inputs]
+        lives: list[Any] = []
+        try:
+            for u in us:
+                lives.append(_open_live(self.live.model))
+                lives[-1].start(t)
+                lives[-1].output(t, u)
+                lives[-1].ready()
+            rows = [list(map(float, lives[0].output(t, us[0])))]
+            for n in range(steps):
+                for live, u in reversed(list(zip(lives, us, strict=True))):  # the first is the last
+                    live.step(t + n * h, h, u)
+                    y = live.output(t + (n + 1) * h, u)
+                rows.append(list(map(float, y)))
+            return rows
+        finally:
+            for live in lives:
+                live.close()
+
     def fault(self) -> None:
         raise self.live.fault()
 

@@ -106,6 +106,11 @@ def check_settings(description: Description, parameters: Mapping[str, Any], wher
             faults.append(replace(wrong.fault, place=Place(key=group[0].written)))
             continue
         whole[variable.name] = values
+        if variable.causality == "input" and (lost := _rounded_value(values)) is not None:
+            what = (
+                f"`{group[0].written}` is {lost}, beyond 2^53: inputs travel as floats, which would round it"
+            )
+            faults.append(Fault(what, Place(key=group[0].written), "-9007199254740992 to 9007199254740992"))
         if variable.negated:
             values = tuple(-value for value in values)
         key = description.call_type(variable), variable.reference
@@ -124,6 +129,11 @@ def check_settings(description: Description, parameters: Mapping[str, Any], wher
         for name, value in zip(element_names(one.variable, sizes), values, strict=True)
     }
     return Settings(_calls(held), sizes, starts, whole)
+
+
+def _rounded_value(values: tuple[Any, ...]) -> int | None:
+    """Return a whole number that no float holds; None: there is none."""
+    return next((value for value in values if isinstance(value, int) and int(float(value)) != value), None)
 
 
 def _resolve_name(
