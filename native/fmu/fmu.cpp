@@ -474,8 +474,8 @@ bool Fmu::slope(std::int64_t tick, const double*, double* dy) {
 
 double Fmu::due_time() const {
     if (pending_) return experiment_.t;  // now: not after any time
-    if (exchange_) return exchange_->next_event();
-    return clocks_.empty() ? next_event_ : std::min(next_event_, clocks_.due());
+    const double told = exchange_ ? exchange_->next_event() : next_event_;
+    return clocks_.empty() ? told : std::min(told, clocks_.due());
 }
 
 bool Fmu::due(std::int64_t& tick) {
@@ -490,7 +490,7 @@ bool Fmu::react(std::int64_t tick, int n, const double* u, const std::uint8_t* p
 bool Fmu::react_at(double t, int, const double* u, const std::uint8_t* present, std::uint8_t* shown) {
     hot_.stop = -never;
     reacting_ = true;
-    return ready() && (exchange_ ? exchange_->react(u) : react_now(t, u, present, shown));
+    return ready() && (exchange_ ? exchange_->react(t, u, present, shown) : react_now(t, u, present, shown));
 }
 
 bool Fmu::commit(bool& again) {
@@ -675,7 +675,7 @@ bool Fmu::restore(Snapshot& from) {
 // the slow lane
 
 bool Fmu::set_text(int port, const std::string& value) {
-    const bool event = exchange_ && phase_ == Phase::stepping;
+    const bool event = exchange_ && phase_ == Phase::stepping && !is_clocked(setup.clocked_texts_in, port);
     return (event ? exchange_->set_text(port, value) : put_text(port, value)) ||
            report_failure(Call::step, 0);
 }

@@ -219,6 +219,10 @@ class Fmu : public Simulator {
     // One instant: what is present is set, and what is there can be got; then discrete states change.
     virtual bool react_now(double t, const double* u, const std::uint8_t* present, std::uint8_t* shown);
     virtual bool update_now(bool& again);
+    // Clocks at an instant: those that tick are set, and what is clocked with them; then their ticks are
+    // over.
+    virtual bool tick_clocks(double, const double*, const std::uint8_t*, std::uint8_t*) { return true; }
+    virtual bool end_ticks() { return true; }
     virtual bool leave_instants() { return true; }
     virtual void forget() {}  // what was set before: it went back
     virtual double last_time() { return std::numeric_limits<double>::quiet_NaN(); }  // as it tells itself

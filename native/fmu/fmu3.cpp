@@ -209,7 +209,9 @@ class Fmu3 final : public Fmu {
         if (!in_events_ && !setup.scheduled && !enter_events()) return false;
         in_events_ = true;
         owed_.reset();
-        if (clocks_.empty()) return put_now(u);
+        return clocks_.empty() ? put_now(u) : tick_clocks(t, u, present, shown);
+    }
+    bool tick_clocks(double t, const double* u, const std::uint8_t* present, std::uint8_t* shown) override {
         clocks_.activate(t, setup.grid, present);
         open_ports();
         if (setup.scheduled) return set_groups(u) && set_ticked_texts() && activate_parts(t, shown);
@@ -223,7 +225,7 @@ class Fmu3 final : public Fmu {
         again = false;
         if (setup.scheduled) {
             pending_ = stale_ = false;
-            return tick();
+            return end_ticks();
         }
         if (!call(update_, &again, &terminates, &nominals, &states, &defined, &next)) return false;
         pending_ = stale_ = false;
@@ -232,7 +234,7 @@ class Fmu3 final : public Fmu {
             set_ended(true);
             again = false;
         }
-        return clocks_.empty() || tick();
+        return clocks_.empty() || end_ticks();
     }
 
     // clocks
@@ -253,7 +255,7 @@ class Fmu3 final : public Fmu {
         if (!has_ticks()) return false;
         if (setup.grid == 0.0) {  // nothing ticks: a trial
             open_ports();
-            return !setup.events || leave_events();
+            return exchange_ || !setup.events || leave_events();
         }
         std::vector<double> first(static_cast<std::size_t>(setup.outputs));
         if (!get_groups(first.data())) return false;
@@ -317,6 +319,8 @@ class Fmu3 final : public Fmu {
         };
         open(setup.clocked_in, closed_in_);
         open(setup.clocked_out, closed_out_);
+        for (const ClockSetup& clock : clocks_.setup)  // what triggers a clock is no value
+            if (clock.kind == ClockSetup::Kind::triggered && clock.place >= 0) closed_in_[clock.place] = 1;
     }
     bool set_active_clocks() {
         references_.clear();
@@ -371,7 +375,7 @@ class Fmu3 final : public Fmu {
         return show_clocks(shown);
     }
     // The ticks of an instant are over: what is next is known only now.
-    bool tick() {
+    bool end_ticks() override {
         const std::vector<ClockState> before = clocks_.state;
         clocks_.end_instant();
         activated_.assign(activated_.size(), 0);

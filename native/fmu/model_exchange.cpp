@@ -62,7 +62,9 @@ bool Exchange::begin() {
     judged_ = judged_at_most;
     time_ = std::nan("");
     floor_ = -never;
-    if (!settle()) return false;
+    // with clocks event mode, which directly follows initialisation, is for the instants of its level
+    changed_ = fmu_.in_events_;
+    if (!changed_ && !settle()) return false;
     if (states_ > 0 && !succeeds(calls_.get_states, x_.data(), states_)) return false;
     placed_ = x_;
     settled_ = fmu_.known_;
@@ -146,7 +148,7 @@ bool Exchange::update(Events& events) {
     defined_ = events.defined;
     next_ = events.next;
     changed_ = changed_ || events.states_changed;
-    return true;
+    return fmu_.clocks_.empty() || fmu_.end_ticks();
 }
 
 bool Exchange::resume() {
@@ -156,24 +158,39 @@ bool Exchange::resume() {
         past_length_ = 0.0;
     }
     changed_ = sided_ = rated_ = outputs_known_ = wanted_ = fmu_.in_events_ = false;
+    fmu_.clocks_.end_time();
     return !calls_.enter_continuous || succeeds(calls_.enter_continuous);
 }
 
 // instants
 
-bool Exchange::react(const double* u) {
+bool Exchange::react(double t, const double* u, const std::uint8_t* present, std::uint8_t* shown) {
     if (!fmu_.in_events_) {
         // the FMU sees the jump as one from the solution, whatever inputs output() has tried
         if (!put_states(x_.data()) || !put_solution() || !enter_events()) return false;
         fmu_.in_events_ = true;
         past_length_ = 0.0;
     }
-    return put_now(u);
+    return fmu_.clocks_.empty() ? put_now(u) : fmu_.tick_clocks(t, u, present, shown);
+}
+
+// Whether these are the values of all inputs; what is clocked has none between its ticks.
+bool Exchange::is_set(const std::vector<double>& values, const double* u) const {
+    if (fmu_.clocks_.empty()) [[likely]]
+        return std::equal(values.begin(), values.end(), u);
+    for (std::size_t k = 0; k < values.size(); ++k)
+        if (!is_closed(k) && values[k] != u[k]) return false;
+    return true;
+}
+
+// Whether an input is a clock, or has clocks and none of them ticks.
+bool Exchange::is_closed(std::size_t input) const {
+    return input < fmu_.closed_in_.size() && fmu_.closed_in_[input];
 }
 
 // Inputs in event mode.
 bool Exchange::put_now(const double* u) {
-    if (std::equal(fmu_.known_.begin(), fmu_.known_.end(), u)) return true;
+    if (is_set(fmu_.known_, u)) return true;
     fmu_.stale_ = true;
     return fmu_.set_groups(u);
 }
@@ -206,9 +223,9 @@ bool Exchange::leave_instants() {
 }
 
 bool Exchange::put_solution() {
-    const bool known =
-        std::none_of(settled_.begin(), settled_.end(), [](double value) { return std::isnan(value); });
-    return !known || put_inputs(settled_.data());
+    for (std::size_t k = 0; k < settled_.size(); ++k)
+        if (!is_closed(k) && std::isnan(settled_[k])) return true;
+    return put_inputs(settled_.data());
 }
 
 bool Exchange::enter_events() {
@@ -340,7 +357,7 @@ bool Exchange::enter(double t, int rows, const double* u) {
     fmu_.own_ = std::nan("");
     rows_ = rows;
     u_.assign(u, u + static_cast<std::size_t>(rows) * fmu_.setup.inputs);
-    const bool jumps = !std::equal(settled_.begin(), settled_.end(), u);
+    const bool jumps = !is_set(settled_, u);
     const bool timed = due(0.0) <= 0.0 || wanted_;
     if (!jumps && !timed) return stand(0.0, x_.data());
     if (timed) past_length_ = 0.0;
@@ -450,11 +467,11 @@ void Exchange::leave() { settled_ = fmu_.known_; }
 // outputs
 
 bool Exchange::evaluate(const double* u, double* y) {
-    if (fmu_.reacting_) return put_now(u) && fmu_.get_groups(y);
+    if (fmu_.reacting_ || (fmu_.in_events_ && fmu_.pending_)) return put_now(u) && fmu_.get_groups(y);
     if (fmu_.in_events_ && !leave_instants()) return false;
     bool moved = false;
     if (fmu_.setup.feeds_through) {
-        moved = !std::equal(fmu_.known_.begin(), fmu_.known_.end(), u);
+        moved = !is_set(fmu_.known_, u);
         if (moved && !doubted_.empty() && !know_outputs()) return false;
         for (Doubted& one : doubted_)
             one.reacts = std::any_of(one.inputs.begin(), one.inputs.end(),
@@ -462,7 +479,7 @@ bool Exchange::evaluate(const double* u, double* y) {
         if (!put_inputs(u)) return false;
         // the others take effect at an event
         const bool waits = fmu_.setup.grid > 0.0 && fmu_.pending_;
-        if (!waits && !std::equal(fmu_.known_.begin(), fmu_.known_.end(), u) && !jump(u)) return false;
+        if (!waits && !is_set(fmu_.known_, u) && !jump(u)) return false;
     }
     if (moved && states_ > 0) placed_[0] = std::nan("");
     if (!put_states(x_.data()) || !turn_to(Read::outputs)) return false;

@@ -30,7 +30,7 @@ struct Doubted {
 struct ExchangeSetup {
     int states = 0, indicators = 0;  // FMI 3 tells them itself
     bool completed_step = true;      // it wants to be told of every completed step
-    bool all_move = true;            // every input may change between events
+    bool all_move = true;            // every input may change between events, and none is clocked
     std::vector<Group> moving;       // those that may
     std::vector<Doubted> doubted;
     Method method;
@@ -49,7 +49,7 @@ class Exchange {
     // a step with the method of the setup
     bool advance(double t, double h, const double* u, double* reached);
     // an instant: the inputs are set in event mode; then discrete states change
-    bool react(const double* u);
+    bool react(double t, const double* u, const std::uint8_t* present, std::uint8_t* shown);
     bool commit(bool& again);
     bool leave_instants();  // those of the time reached are over
     double next_event() const { return defined_ ? next_ : never; }
@@ -112,6 +112,8 @@ class Exchange {
     bool put_inputs(const double* u);
     bool put_states(const double* x);
     bool put_solution();
+    bool is_set(const std::vector<double>& values, const double* u) const;
+    bool is_closed(std::size_t input) const;
     bool put_now(const double* u);
     bool place(const double* x, const double* u);
     bool read_outputs(double* y);

@@ -78,6 +78,23 @@ def test_crossing_inside_a_level_ends_the_step_of_the_level_around(around: str) 
     assert all(np.isclose(there, each, rtol=0.0, atol=1e-9).any() for each in t)  # met outside as well
 
 
+@pytest.mark.parametrize("step", ["0.4 s", "0.5 s"])
+@pytest.mark.parametrize("inner", ["1/60 s", "1/30 s"])
+def test_value_that_is_reached_at_the_end_of_a_step_inside_is_passed_behind_it(inner: str, step: str) -> None:
+    """1 - t / 2 - t is zero at t = 40 / 60 s, to a rounding that depends on the step of the level around."""
+    gap = hk.StateSpace(D=[[1.0, -1.0]], inputs=["a", "b"], outputs=["y"])
+    inside = hk.Scenario({"gap": gap}, {}, crossings={"hit": hk.Crossing("gap.y", "falling")})
+    models = {
+        "a": hk.Function(lambda t: 1.0 - 0.5 * t, outputs=["x"]),
+        "b": hk.Function(lambda t: t, outputs=["x"]),
+        "in": hk.Composite(inside, inner),
+    }
+    scenario = hk.Scenario(models, {"in.gap.a": "a.x", "in.gap.b": "b.x"})
+    composite = hk.Composite(scenario, step, hk.GaussSeidel(["a", "b", "in"]), extrapolation="linear")
+    run = both_engines(composite, stop=2.0)
+    assert events(run, "in.hit.event")[0] == pytest.approx([2.0 / 3.0], abs=1e-11)
+
+
 def test_output_of_a_level_is_watched_from_outside() -> None:
     inner = hk.Composite(hk.Scenario({"osc": oscillator()}), "50 ms")
     crossings = {"hit": hk.Crossing("inner.osc.y", "falling", at=0.5)}

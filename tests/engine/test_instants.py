@@ -725,6 +725,23 @@ def test_a_jump_whose_time_is_off_by_a_rounding(how: Any, tmp_path: Any) -> None
     assert run.final("lag.y") == pytest.approx(1.0 - np.exp(-3.0 * 0.7), abs=1e-12)
 
 
+@pytest.mark.parametrize("inner", ["1/120 s", "1/60 s", "1/30 s"])
+@pytest.mark.parametrize("algorithm", ["jacobi", "gauss-seidel", "gauss-seidel backwards", "iterate"])
+@pytest.mark.parametrize("how", ["hold", "linear"])
+def test_a_jump_at_the_end_of_a_step_whose_float_is_earlier(
+    how: str, algorithm: str, inner: str, tmp_path: Any
+) -> None:
+    """11/120 + 1/120 is not 0.1 as floats: before the jump there is the value before it nevertheless."""
+    source = hk.Table([0.0, 0.1, 0.1, 0.3, 0.3, 0.5, 0.5, 1.0], {"y": [1, 1, 2, 2, -1, -1, 3, 3]})
+    level = hk.Composite(hk.Scenario({"src": source}), inner)
+    scenario = hk.Scenario({"in": level, "x": lag(0.0, 1.0, 0.0)}, {"x.u": "in.src.y"})
+    composite = hk.Composite(scenario, "1/10 s", ALGORITHMS[algorithm]("in", "x"), extrapolation=how)
+    run = both(composite, tmp_path, stop=1)
+    assert run.final("x.y") == pytest.approx(0.1 * 1 + 0.2 * 2 - 0.2 * 1 + 0.5 * 3, abs=1e-12)
+    t, y = rows(run, "in.src.y")
+    assert list(y[t == 0.1]) == [1.0, 2.0]
+
+
 def test_a_table_in_a_sampled_level_is_seen_at_the_samples(tmp_path: Any) -> None:
     inner = hk.Scenario({"src": jumping_source()}, {"y": "src.y"}, outputs=["y"])
     composite = hk.Composite(hk.Scenario({"a": hk.Composite(inner, "1/2 s", sampled=True)}, {}), "1/2 s")

@@ -106,6 +106,16 @@ def test_frames_are_delivered_one_after_the_other(fmus, order):
     check_delivery(run_both(scenario), path)
 
 
+@pytest.mark.parametrize("kinds", [("me", "me", "me"), ("me", "cs", "me"), ("cs", "me", "cs")])
+def test_frames_pass_in_model_exchange(tmp_path, kinds):
+    files = [
+        build(name, 3, folder=tmp_path, file=f"{name}_{kind}.fmu", interfaces=(kind,))
+        for name, kind in zip(("canbus", "node", "node"), kinds, strict=True)
+    ]
+    models = {"bus": hk.Fmu(files[0]), "first": hk.Fmu(files[1], id=1), "second": hk.Fmu(files[2], id=2)}
+    check_delivery(run_both(hk.Scenario(models, LINKS)), {name: name for name in models})
+
+
 def test_terminals_are_connected_by_their_names(fmus):
     scenario = hk.Scenario(fmus, TERMINALS)
     assert {each.target: each.source for each in scenario.connections} == LINKS

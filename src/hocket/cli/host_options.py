@@ -23,10 +23,11 @@ class TransportChoice(StrEnum):
     """What joins the hosts."""
 
     memory = "memory"
+    helics = "helics"
     threads = "threads"
 
 
-MEANS = {"memory": "processes", "threads": "threads"}
+MEANS = {"memory": "processes", "helics": "helics", "threads": "threads"}
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class HostChoices:
     ] = False
     transport: Annotated[
         TransportChoice | None,
-        option("NAME", "What joins them: memory (if nothing is said) or threads."),
+        option("NAME", "What joins them: memory (if nothing is said), helics or threads."),
     ] = None
     patience: Annotated[
         float | None, option("SECONDS", "How long a host waits for another before that is an error: 60.")

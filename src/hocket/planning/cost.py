@@ -264,7 +264,9 @@ def start_post(design: PlanTree, level: PlanTree) -> Post:
     placed = hosts_of(level).host_by_model()
     inside = [name for name in wiring.names if name.startswith(prefix)]
     homes = {name: placed.get(name.removeprefix(prefix).partition(".")[0], "") for name in inside}
-    post = Post.from_wiring(wiring, homes)
+    number = {place: leaf for leaf, place in enumerate(design.leaves.places)}
+    predicted = [_leaf_node(level, node, number) for node in _handed_back(level, predicted=True)]
+    post = Post.from_wiring(wiring, homes, predicted)
     for leaf in range(len(wiring.names)):
         post.step(leaf)  # none has been evaluated yet
     return post
@@ -281,10 +283,26 @@ def step_post(level: PlanTree) -> Post:
     return post
 
 
-def _handed_back(level: PlanTree) -> Iterator[Node]:
-    """Yield the outputs by which iterations find out whether they have ended."""
+def _leaf_node(level: PlanTree, node: Node, number: Mapping[tuple[str, int], int]) -> Node:
+    """Return the output of a leaf that is behind an output of a child, by the numbers of leaves."""
+    child, port = node
+    if child not in level.inner:
+        return number[level.path, child], port
+    inner = level.inner[child]
+    behind = inner.wiring.outputs[port]
+    return _leaf_node(inner, (behind.child, behind.port), number)
+
+
+def _handed_back(level: PlanTree, predicted: bool = False) -> Iterator[Node]:
+    """Yield the outputs by which iterations find out whether they have ended.
+
+    With `predicted` only those of iterations that begin with what was known before.
+    """
     for _, each in walk(level.plan.step):
         if isinstance(each, Repeat):
+            led = each.accelerate
+            if predicted and (led is None or not led.predicts or each.until is not None):
+                continue
             yield from ((drive.child, drive.port) for drive in feedback_drives(each.body, level.wiring))
 
 

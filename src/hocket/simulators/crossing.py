@@ -238,9 +238,10 @@ class CrossingDetector:
         here = (t - search.start.reached) + h
         seen = [each for each in search.points if abs(each - here) <= max(0.5 * grid, 2.0 * rounding)]
         here = seen[0] if seen else here
-        search.points[here] = value
+        if not seen or self._crosses(value) <= self._crosses(search.points[here]):
+            search.points[here] = value
         place = max(grid, ROUNDINGS * rounding)
-        own = search.asked is not None and here >= search.asked - 0.5 * place
+        own = search.asked is not None and here >= search.asked - 0.25 * place
         if own:
             search.asked = None
         bracket = self._bracket()
@@ -261,6 +262,14 @@ class CrossingDetector:
         # asked for b itself, the level might come to the place behind it: by a rounding of the time
         search.asked = b - 0.5 * grid if enclosed else self._next_end(a, b, direction, place)
         return search.asked
+
+    def _crosses(self, value: float) -> bool:
+        """Return whether a value has crossed, as seen from where the search began.
+
+        An end is tried again in steps of other lengths, in which the output is interpolated in other ways: a
+        value that is zero but for rounding may have crossed in some of them. That it had not is believed.
+        """
+        return self._counts(self._pass(self.search.start.side, value)[1])
 
     def _next_end(self, a: float, b: float, direction: int, place: float) -> float:
         """Return the end to try next between two that enclose a crossing more loosely than is asked for.

@@ -393,6 +393,7 @@ class _FunctionSource(_Source):
 
 
 _MANY = 20_000
+_ROUNDINGS = 4.0 * float(np.finfo(float).eps)
 
 
 class _RowsOnDemand:
@@ -433,8 +434,8 @@ class _TableSource(_Source):
 
     def step(self, t: float, h: float, u: Array) -> float:
         self._pass_jumps(t)  # those that nobody has committed
-        if self.event_grid > 0.0:
-            self.end = t + h
+        if self.event_grid > 0.0:  # the level may count the end a rounding later
+            self.end = t + h + max(self.event_grid, _ROUNDINGS * abs(t + h))
         return t + h
 
     def save(self) -> Any:

@@ -98,7 +98,7 @@ def gather_facts(job: Job, parts: Mapping[str, Run]) -> dict[str, Any]:
                 "messages": messages,
                 "bytes": hosts.between(source, target).header * messages + 8 * values,
             }
-        facts = {key: info.get(key) for key in ("status", "reached", "exchanges", "error")}
+        facts = {"status": run.status} | {key: info.get(key) for key in ("reached", "exchanges", "error")}
         facts["process"], facts["machine"] = info.get("process"), info.get("host")
         told[host] = {key: value for key, value in facts.items() if value not in (None, "")}
     predicted: Mapping[str, Any] = next(

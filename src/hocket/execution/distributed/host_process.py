@@ -12,10 +12,8 @@ import json
 import os
 import select
 import signal
-import subprocess
 import sys
 import threading
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -26,14 +24,20 @@ import hocket._native as _native
 from hocket import errors
 from hocket.engine.host_exchange import Transport
 from hocket.errors import Fault, HocketError, HostError, InternalError
+from hocket.execution.distributed.helics_transport import HelicsTransport
 from hocket.execution.distributed.one_host import host_names, run_host, whole_job
+from hocket.execution.distributed.processes import (
+    GRACE,
+    end_process,
+    live_while_wanted,
+    start_process,
+    watch_standard_input,
+)
 from hocket.execution.distributed.shared_memory import SharedMemory
 from hocket.files.formats import read
 from hocket.files.run_facts import read_facts
 from hocket.simulators.fmu.isolated import describe_signal
 
-GRACE = 3.0
-"""Seconds that a process may take to end once it is asked to."""
 _LONGEST = 1 << 24
 """Bytes of a line that a host may say."""
 
@@ -47,7 +51,7 @@ class HostProcess:
         self.ended: Exception | str | None = None
         """How its run went: an error, or its status; None: it has not said so yet."""
         self._words = b""
-        self.process = start_process("serve")
+        self.process = start_process(__name__, "serve")
         self._tell(task)
 
     def _tell(self, task: Mapping[str, Any]) -> None:
@@ -98,7 +102,7 @@ class HostProcess:
 
     def _error(self, what: str) -> HostError:
         where = f"host `{self.host}`, exchange {self.exchange:.0f}, t = {self.time!r} s"
-        hint = "its rows so far are kept; `hocket check` and the messages above may tell why; run it again"
+        hint = "its rows so far are kept; look at what it has said, and run it again"
         error = HostError(f"`{self.host}` is gone: {what}", where, "", hint)
         error.host = self.host
         return error
@@ -111,33 +115,6 @@ class HostProcess:
     def close(self, grace: float = GRACE) -> None:
         """End the process: at once if it does not go by itself."""
         end_process(self.process, grace)
-
-
-def start_process(function: str) -> subprocess.Popen[bytes]:
-    """Begin a process that runs a function of this module; its standard input is what keeps it alive."""
-    path = [entry for entry in sys.path if isinstance(entry, str)]
-    code = f"import sys; sys.path[:] = {path!r}; import {__name__} as it; it.{function}()"
-    return subprocess.Popen(
-        [sys.executable, "-P", "-c", code],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        process_group=0,  # Ctrl-C at the terminal is for the process of the user only
-    )
-
-
-def end_process(process: subprocess.Popen[bytes], grace: float = GRACE) -> None:
-    """End a process whose standard input keeps it alive."""
-    for pipe in (process.stdin,):
-        if pipe is not None:
-            with suppress(OSError):
-                pipe.close()
-    try:
-        process.wait(grace)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
 
 
 def encode_error(error: BaseException) -> dict[str, Any]:
@@ -191,28 +168,6 @@ def serve() -> None:
     os._exit(0)  # threads of transports may hang, and nothing is left to do
 
 
-def live_while_wanted() -> threading.Event:
-    """Return an event that is set by a request to terminate."""
-    stopping = threading.Event()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-    return stopping
-
-
-def watch_standard_input(stopping: threading.Event) -> None:
-    """Stop when standard input ends: nobody wants this process any more."""
-
-    def watch() -> None:
-        with suppress(OSError):
-            while os.read(0, 4096):
-                pass
-        stopping.set()
-        time.sleep(GRACE)
-        os._exit(1)  # it hangs, and nobody waits for it
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
 def run_task(
     task: Mapping[str, Any], stopping: threading.Event, progress: Callable[[float, int], None]
 ) -> str:
@@ -221,16 +176,13 @@ def run_task(
     host = str(task["host"])
     link = make_transport(task["transport"], host_names(job.design), host)
 
-    def update(t: float, _stop: float) -> None:
-        progress(t, 0)
-
     done = run_host(
         job,
         host,
         link,
         Path(task["folder"]),
         patience=float(task["patience"]),
-        progress=update,
+        progress=progress,
         interrupted=stopping,
     )
     return str(done.info["status"])
@@ -238,4 +190,6 @@ def run_task(
 
 def make_transport(told: Mapping[str, Any], hosts: list[str], host: str) -> Transport:
     """Return the transport that a task asks for."""
+    if told["kind"] == "helics":
+        return HelicsTransport(str(told["broker"]), str(told["federation"]), hosts, host)
     return SharedMemory(Path(told["folder"]), hosts, host)

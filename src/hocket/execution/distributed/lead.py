@@ -19,22 +19,24 @@ from hocket.engine.host_exchange import PATIENCE
 from hocket.engine.recording import ArrowRecorder
 from hocket.errors import HocketError, HostError, ScenarioError
 from hocket.execution.distributed.gather import gather_facts, gather_rows, open_parts
-from hocket.execution.distributed.host_process import GRACE, HostProcess
+from hocket.execution.distributed.helics_broker import Broker, local_broker
+from hocket.execution.distributed.host_process import HostProcess
 from hocket.execution.distributed.in_process import Exchanges
 from hocket.execution.distributed.one_host import HOSTS, host_names, run_host, whole_job
+from hocket.execution.distributed.processes import GRACE
 from hocket.execution.distributed.shared_memory import prepare_folder
 from hocket.execution.run import experiment_to_run, json_value, origin_facts
 from hocket.execution.session import Job, Progress, interruptible
 from hocket.files.experiments import ExperimentLike, vary_experiment
 from hocket.files.run_facts import Status
-from hocket.files.run_folder import Run, RunFolder, mark_stopped
+from hocket.files.run_folder import Run, RunFolder
 from hocket.files.toml import dumps
 from hocket.model.arguments import expect, is_one_of, is_positive
 from hocket.model.clock import Duration
 from hocket.model.experiment import Experiment
 
-Means: TypeAlias = Literal["threads", "processes"]
-"""What joins the hosts: threads of this process, or processes that share memory."""
+Means: TypeAlias = Literal["threads", "processes", "helics"]
+"""What joins the hosts: threads of this process, processes that share memory, processes that HELICS joins."""
 _LOOK = 0.05
 Outcome: TypeAlias = "Exception | str | None"
 
@@ -58,14 +60,14 @@ def run_distributed(
     """Run a scenario on its hosts, all on this machine, and return the run: the same numbers as `hocket.run`.
 
     `means` is what joins the hosts: "processes" that share memory, "threads" of this process, which need no
-    scenario that can be written as a file. `patience` is how many seconds a host waits for
+    scenario that can be written as a file, or "helics". `patience` is how many seconds a host waits for
     another before that is an error. The folder of the run has one for each host inside, `hosts/NAME`, with
     the rows that this host kept. The other arguments are those of `hocket.run`.
     """
     given = {} if parameters is None else parameters
     meant = experiment_to_run(what, start=start, stop=stop, every=every)
     experiment = vary_experiment(meant, given)
-    expect(is_one_of(means, get_args(Means)), "distributed", means, '"threads" or "processes"')
+    expect(is_one_of(means, get_args(Means)), "distributed", means, '"threads", "processes" or "helics"')
     expect(is_positive(patience), "patience", patience, "seconds, above 0")
     record = None if record is None else list(record)
     job = whole_job(experiment, record, ledger)
@@ -96,7 +98,7 @@ def run_distributed(
                 outcomes = _run_threads(job, folders, patience, progress, stopping)
             else:
                 task = {"record": record, "ledger": ledger, "patience": patience}
-                outcomes = _run_processes(job, folders, task, text, progress, stopping)
+                outcomes = _run_processes(job, means, folders, task, text, progress, stopping)
     except BaseException as error:
         _finish(job, output, folders, {}, begun, error)
         raise
@@ -132,7 +134,7 @@ def _run_threads(
     times = dict.fromkeys(folders, float(job.experiment.start))
 
     def serve(host: str) -> None:
-        def update(t: float, _stop: float) -> None:
+        def update(t: float, _number: int) -> None:
             times[host] = t
 
         try:
@@ -162,13 +164,14 @@ def _run_threads(
 
 def _run_processes(
     job: Job,
+    means: Means,
     folders: Mapping[str, Path],
     task: Mapping[str, Any],
     text: str,
     progress: Progress | None,
     stopping: threading.Event,
 ) -> dict[str, Outcome]:
-    with _private_folder() as place, _transport_facts(place, list(folders)) as transport:
+    with _private_folder() as place, _transport_facts(means, place, list(folders)) as (transport, broker):
         scenario = place / "scenario.toml"
         scenario.write_text(text, encoding="utf-8")
         processes: list[HostProcess] = []
@@ -181,28 +184,37 @@ def _run_processes(
                     "transport": transport,
                 }
                 processes.append(HostProcess(host, {**task, **more}, folder))
-            _watch(processes, lambda t: progress and progress(t, job.stop), stopping)
+            lost = _watch(processes, lambda t: progress and progress(t, job.stop), stopping, broker)
         finally:
             for each in processes:
                 each.close(0.0 if each.ended is None else GRACE)
-        for each in processes:
-            each.listen()
-        return {each.host: each.ended for each in processes}
+        outcomes: dict[str, Outcome] = {} if lost is None else {"broker": lost}
+        return outcomes | {each.host: each.ended for each in processes}
 
 
 def _watch(
-    processes: list[HostProcess], update: Callable[[float], object], stopping: threading.Event
-) -> None:
-    """Wait until all hosts have ended; who does not follow when one is lost is ended a moment later."""
+    processes: list[HostProcess],
+    update: Callable[[float], object],
+    stopping: threading.Event,
+    broker: Broker | None,
+) -> HostError | None:
+    """Wait until all hosts have ended; who does not follow when one is lost is ended a moment later.
+
+    Returns the error for a broker that is gone.
+    """
     lost: float | None = None
+    no_broker: HostError | None = None
     asked = False
     while True:
         for each in processes:
             each.listen()
         update(min(each.time for each in processes))
         if all(each.ended is not None for each in processes):
-            return
+            return no_broker
         now = time.monotonic()
+        if lost is None and broker is not None:
+            no_broker = broker.loss()
+            lost = None if no_broker is None else now
         if lost is None and any(isinstance(each.ended, Exception) for each in processes):
             lost = now
         if stopping.is_set() and not asked:
@@ -215,7 +227,7 @@ def _watch(
                 if each.ended is None and not asked:
                     each.ask_to_stop()
             if now > lost + 2 * GRACE:
-                return
+                return no_broker
         time.sleep(_LOOK)
 
 
@@ -231,9 +243,15 @@ def _private_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def _transport_facts(place: Path, hosts: list[str]) -> Iterator[dict[str, Any]]:
+def _transport_facts(
+    means: Means, place: Path, hosts: list[str]
+) -> Iterator[tuple[dict[str, Any], Broker | None]]:
+    if means == "helics":
+        with local_broker(len(hosts)) as broker:
+            yield {"kind": "helics", "broker": broker.address, "federation": place.name}, broker
+        return
     prepare_folder(place, hosts)
-    yield {"kind": "shared", "folder": str(place)}
+    yield {"kind": "shared", "folder": str(place)}, None
 
 
 def _finish(
@@ -245,10 +263,6 @@ def _finish(
     error: BaseException | None = None,
 ) -> Run:
     """Gather what the hosts have kept; raise what went wrong first."""
-    for host, folder in folders.items():
-        if not isinstance(outcomes.get(host), str):
-            with suppress(HocketError, OSError):
-                mark_stopped(folder)
     parts = open_parts(folders)
     recorder = ArrowRecorder(output.path)
     cause = error or _first_cause(outcomes)
@@ -290,6 +304,9 @@ def _first_cause(outcomes: Mapping[str, Outcome]) -> BaseException | None:
     for host, each in failed.items():
         if isinstance(each, HostError) and each.host == host:
             return each  # its process is gone
+    for each in failed.values():
+        if isinstance(each, HostError) and each.host in silent:
+            return each  # another has waited for it in vain
     if silent:
         what = f"`{silent[0]}` did not end within {2 * GRACE:g} s of the others, and was ended"
         return HostError(what, f"host `{silent[0]}`", "", "look for a step that hangs there")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -22,7 +22,7 @@ from hocket.engine.selection import TableChoice
 from hocket.errors import Fault, HocketError, HostError, ScenarioError, list_names, raise_faults
 from hocket.execution.checkpoint_identity import own_version, plan_hash
 from hocket.execution.run import prepare_job
-from hocket.execution.session import Execution, Job, Progress
+from hocket.execution.session import Execution, Job
 from hocket.files.run_folder import Run, RunFolder
 from hocket.files.toml import dumps
 from hocket.model.experiment import Experiment
@@ -153,10 +153,18 @@ def run_host(
     folder: Path,
     *,
     patience: float = PATIENCE,
-    progress: Progress | None = None,
+    progress: Callable[[float, int], None] | None = None,
     interrupted: Event | None = None,
 ) -> Run:
-    """Do the part of one host and return its run; the others are told how it ended."""
+    """Do the part of one host and return its run; the others are told how it ended.
+
+    `progress` is called with the time reached and the number of the exchange.
+    """
+
+    def report(t: float, _stop: float) -> None:
+        if progress is not None:
+            progress(t, exchange.number)
+
     names = host_names(job.design)
     if host not in names:
         raise_faults([Fault(f"there is no host `{host}`", "hosts", f"one of {list_names(names, 8)}")])
@@ -172,7 +180,7 @@ def run_host(
     try:
         compare_cards(card, exchange.meet(card))
         execution.start("interpreter", None)
-        status = execution.proceed(progress, interrupted)
+        status = execution.proceed(report, interrupted)
         sent = {" to ".join(pair): [load.messages, load.values] for pair, load in exchange.sent.items()}
         output.add({"sent": sent, "exchanges": exchange.number})
         done = execution.end(status)

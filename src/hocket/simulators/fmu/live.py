@@ -61,7 +61,7 @@ def exchange_setup(model: Fmu) -> _native.ExchangeSetup:
         states=count,
         indicators=model.description.event_indicators,
         completed_step=model.interface_used.completed_step,
-        all_move=len(moving) == len(inputs),
+        all_move=len(moving) == len(inputs) and not model.ticks,
         moving=_encode_groups(model, moving),
         doubted=_doubted_outputs(model),
         a=[weight for row in tableau.a for weight in row],

@@ -275,10 +275,10 @@ class Fmu(Recipe):
 
     @property
     def ticks(self) -> bool:
-        """Whether it is run with its clocks: by scheduled execution, or co-simulation with event mode."""
-        if self.exchange or not self.description.clocks:
+        """Whether it is run with its clocks: not in co-simulation without event mode."""
+        if not self.description.clocks:
             return False
-        return self.scheduled or self.interface_used.event_mode
+        return self.exchange or self.scheduled or self.interface_used.event_mode
 
     @property
     def intervals(self) -> dict[str, Fraction]:
@@ -429,7 +429,7 @@ class Fmu(Recipe):
         if not self.exchange:
             return self.interface_used.event_mode or self.scheduled
         jumping = (v.variability == "discrete" for v in self.description.variables)
-        return self.has_state_events or any(jumping)
+        return self.has_state_events or self.ticks or any(jumping)
 
     def _takes_slopes(self, there: set[str]) -> bool:
         """Return whether real inputs may move during a step."""
@@ -477,11 +477,7 @@ class Fmu(Recipe):
             there = " and ".join(kind for kind, found in kinds.items() if found is not None)
             raise ScenarioError(f"it has no interface for {self.interface}", where, there)
         clocked = description.clocked_names
-        if clocked and self.exchange:
-            what = f"it has clocks, which hocket does not tick in model exchange: {list_names(clocked, 8)}"
-            hint = 'interface="co-simulation"' if description.cs is not None else ""
-            yield Fault(what, where, "co-simulation with event mode, or scheduled execution", hint)
-        elif clocked and not self.ticks:
+        if clocked and not self.ticks:
             what = f"it has clocks, and no event mode in which they tick: {list_names(clocked, 8)}"
             yield Fault(what, where, "`hasEventMode`")
         elif (clocked or self.scheduled) and self.isolate:
