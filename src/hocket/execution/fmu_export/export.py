@@ -60,7 +60,7 @@ def export(
 ) -> Path:
     """Write a co-simulation as an FMU for co-simulation, and return the path of the file.
 
-    `what` and what follows up to `parameters` are those of `hocket.run`; `record` chooses the ports that become
+    `what` and what follows up to `parameters` are those of `hocket.run`; `record` chooses the ports that are
     outputs, in place of those that the scenario records. `fmi` is "2.0" or "3.0". The inputs that nothing
     drives become inputs. What cannot be exported is refused by name before anything is written.
     """
