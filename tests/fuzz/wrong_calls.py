@@ -456,6 +456,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "pilot": True,
                 "pilot_seconds": 1.0,
                 "max_error": 0.5,
+                "deadline": None,
             },
             lambda made: (str(made), repr(made)),
         ),

@@ -53,12 +53,9 @@ def test_links_that_cost_nothing():
 
 def test_it_is_printed():
     said = good("plan", EXAMPLES / "two_hosts.toml")
-    # two messages of 2 ms, 40 + 8 and 40 + 16 bytes at 1 MB/s: 4.104 ms; twice that is where half the work is saved
+    # two messages of 2 ms, 40 + 8 and 40 + 16 bytes at 1 MB/s: 4.104 ms; twice that is where half is saved
     assert "work by simulator steps: plant 50 %, lab 50 %" in said
-    assert (
-        "2 hosts gain from 0.00821 s of work per exchange on, 1.5 times from 0.0246 s on; at most 2 times"
-        in said
-    )
+    assert "2 hosts gain from 0.00821 s of work per exchange on, 1.5 times from 0.0246 s on" in said
 
 
 def test_three_hosts():
