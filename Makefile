@@ -69,9 +69,9 @@ site: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/loop.py
 
-wheel: $(STAMP)
-	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
-	@ls dist/*.whl
+# the source distribution, and a wheel for glibc 2.28 or newer, in dist/; needs no development environment
+wheel:
+	$(PYTHON) tools/wheel.py
 
 # -e: the Python files are used where they are; the compiled core is built anew when its sources change.
 # Bytecode is written here, as for every installed package: where PYTHONDONTWRITEBYTECODE is set, each start would compile all modules

@@ -26,7 +26,7 @@ BESIDE = {
     "README.md": "index.md",
 }
 """Pages that stand beside docs/, and where they are in the site."""
-_LINK = re.compile(r"\]\(((?:\.\./)?(?:docs/|examples/|src/|tests/|\w+\.md)[^)\s]*)\)")
+_LINK = re.compile(r"\]\(((?:\.\./)*(?:docs/|examples/|src/|tests/|tools/|\w+\.md)[^)\s]*)\)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -98,7 +98,8 @@ def _anchor(name: str) -> str:
 
 def _target(link: str, here: str) -> str:
     """Return where a link to a file of the repository leads in the site."""
-    path, _, part = link.removeprefix("../").partition("#")
+    path, _, part = re.sub(r"^(\.\./)+", "", link).partition("#")
+    part = re.sub("-+", "-", part)  # headings with code: `--budget` has other anchors on other sites
     up = "../" * here.count("/")
     if path.startswith("docs/"):
         found = path.removeprefix("docs/")
@@ -107,7 +108,7 @@ def _target(link: str, here: str) -> str:
     elif path.startswith("examples"):
         name = path.removeprefix("examples").strip("/")
         return f"{up}reference/examples.md" + (f"#{_anchor(name)}" if name else "")
-    elif path.startswith(("src/", "tests/")):
+    elif path.startswith(("src/", "tests/", "tools/")):
         found = "architecture.md"
     else:
         return link

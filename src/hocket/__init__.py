@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from hocket.orchestrators.jacobi import Jacobi
     from hocket.orchestrators.multirate import Multirate
     from hocket.orchestrators.predictor_corrector import PredictorCorrector
+    from hocket.orchestrators.waveform import Waveform
     from hocket.search.fit import fit
     from hocket.search.nest.nest import nest
     from hocket.search.tune.tune import tune
@@ -66,8 +67,8 @@ __all__ = [  # noqa: RUF022 - in the order of the story
     "StateSpace", "Sum", "Gain", "Python", "Ode", "Event", "Fmu", "Table", "Csv", "Schedule", "Function",
     "SimPy", "Devs", "Atomic",
     # how
-    "Composite", "Experiment", "Jacobi", "GaussSeidel", "Iterate", "PredictorCorrector", "Multirate",
-    "Asynchronous", "Adaptive", "Hold", "Polynomial", "Hermite", "Nepce", "BalanceCorrection",
+    "Composite", "Experiment", "Jacobi", "GaussSeidel", "Iterate", "PredictorCorrector", "Waveform",
+    "Multirate", "Asynchronous", "Adaptive", "Hold", "Polynomial", "Hermite", "Nepce", "BalanceCorrection",
     # files
     "read", "write", "export",
     # a better coupling
@@ -118,6 +119,7 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
             "Jacobi",
             "Multirate",
             "PredictorCorrector",
+            "Waveform",
         ),
         "search.fit": ("fit",),
         "search.nest.nest": ("nest",),

@@ -3,6 +3,7 @@
 import hocket as hk
 from command_line import good
 from hocket.analysis.classification import classify
+from planning.compiler.linked import Told, pair
 from systems import EXAMPLES, three_masses, two_masses
 
 
@@ -24,11 +25,37 @@ def test_a_sequence():
     assert (found["macro step"], found["multirate"]) == ("outermost: 1 s, fixed", "no")
 
 
-def test_a_solved_loop_is_strong():
+def test_strong_coupling_has_the_same_steps_and_iterates():
+    """Hafner 2021, definition 2.9; a loop that is solved within explicit steps is not enough."""
+    assert rated(hk.Iterate())["interface"] == "strong: the same steps, iterated"
+    assert rated(hk.PredictorCorrector())["interface"] == "loose"
+    assert rated(hk.Iterate(hk.Multirate({"fast": 4})))["interface"] == "loose"
+    assert rated(hk.Jacobi())["interface"] == "loose"
+
+
+def test_constraints_are_equations_that_the_orchestrator_solves():
+    found = classify(hk.Composite(pair(), "0.1 s"))
+    assert found["coordination"] == "orchestrator, which solves equations"
+
+
+def test_factors_and_tools():
+    assert rated(hk.Multirate({"fast": 4}))["multirate factor"] == "outermost: 4"
+    found = classify(three_masses(2, "0.2 s", "0.05 s"))
+    assert found["multirate factor"] == "outermost: 40; pair: 40"
+    assert found["tools and integrators (Geimer)"] == (
+        "1 tool, 3 integrators: distributed integration in one tool"
+    )
+    lag = hk.StateSpace([[-1.0]], [[1.0]], [[1.0]], inputs=["u"], outputs=["y"])
+    boxes = hk.Scenario({"a": hk.Python(Told, c=1.0, d=0.5), "b": lag}, {"a.F": "b.y", "b.u": "a.x"})
+    told = classify(hk.Composite(boxes, 0.1))["tools and integrators (Geimer)"]
+    assert told == "2 tools, 2 integrators: co-simulation of several tools"
+
+
+def test_a_solved_loop_is_told():
     gain = hk.Gain(0.5)
     scenario = hk.Scenario({"a": gain, "b": gain}, {"a.u": "b.y", "b.u": "a.y"})
     found = classify(hk.Composite(scenario, "0.1 s"))
-    assert found["interface"].startswith("strong")
+    assert found["interface"] == "loose; algebraic loops are solved"
     assert found["coordination"] == "orchestrator, which solves equations"
     assert classify(hk.Composite(scenario, "0.1 s", hk.Jacobi(outputs="stale")))["interface"] == "loose"
 

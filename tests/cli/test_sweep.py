@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import invoked, refused, without_loads
+from command_line import good, invoked, refused, without_loads
 
 MASS = """
 class Mass:
@@ -89,5 +89,8 @@ def test_what_is_wrong_with_all_of_them_is_told_once(words, essentials):
     assert not Path("runs").exists()
 
 
-def test_steps_are_not_parameters_of_models():
-    assert "hocket check --vary step=" in refused("sweep", "joined.toml", "--vary", "step=0.05,0.1")
+def test_the_macro_step_is_swept():
+    told = good("sweep", "joined.toml", "--vary", "step=0.05,10 ms")
+    assert "0.05" in told
+    assert "10 ms" in told
+    assert "`step` cannot be 0" in refused("sweep", "joined.toml", "--vary", "step=0,0.1")

@@ -442,3 +442,30 @@ def test_the_folder_of_a_killed_process_opens(tmp_path: Path) -> None:
     np.testing.assert_array_equal(y, np.arange(float(blocks)).repeat(10_000))
     np.testing.assert_array_equal(t, y)
     assert run.final("x") == blocks - 1
+
+
+def test_a_forked_process_has_a_start_of_its_own():
+    """What is kept of this process is not handed on to a child, whose number an ancestor may have had."""
+    code = (
+        "import os, time\n"
+        "from hocket.files.run_facts import own_start, process_start\n"
+        "assert own_start() == process_start(os.getpid())\n"
+        "time.sleep(0.05)\n"
+        "child = os.fork()\n"
+        "if not child:\n"
+        "    os._exit(0 if own_start() == process_start(os.getpid()) else 1)\n"
+        "raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_temporary_run_has_all_its_files_and_goes_with_its_last_holder():
+    run = RunFolder.create(None, "short")
+    folder = run.path
+    run.begin(TABLES[:1], scenario="# none\n", plan="\n", engine="native", start=0.0, stop=1.0)
+    ended = run.end("finished", reached=1.0)
+    assert {path.name for path in folder.iterdir()} >= {"run.json", "scenario.toml", "plan.txt"}
+    assert ended.integrity_notes == ()
+    del run, ended
+    gc.collect()
+    assert not folder.exists()

@@ -168,6 +168,7 @@ ORCHESTRATORS = [
     hk.GaussSeidel([["a", "b"]], outputs="stale"),
     hk.Iterate(),
     hk.Iterate(hk.GaussSeidel(outputs="stale"), tolerance=None, at_most=2),
+    hk.PredictorCorrector(),
     hk.Adaptive(),
     hk.Multirate({"b": 2}),
     hk.Asynchronous({"a": 2}),

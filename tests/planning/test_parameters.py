@@ -1,6 +1,7 @@
 """Parameters set by path, in whatever model has them."""
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import hocket as hk
 from fmus.build import build
 from hocket.planning.parameters import leaves, split_parameter_path, with_parameters
 from hocket.simulators.fmu.recipe import remake_fmu
+from systems import three_masses
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 
@@ -228,3 +230,33 @@ def test_in_fmi_2_the_elements_are_variables(tmp_path):
     fmu = hk.Fmu(path, {"x[1]": 9.0, "z[1]": 8.0})
     again = remake_fmu(fmu, {"x": [1.0, 2.0], "z": 3.0})
     assert again.parameters == {"x": (1.0, 2.0), "z": 3.0, "z[1]": 8.0}, "z[1] is no element of the scalar z"
+
+
+def test_steps_of_levels_are_parameters():
+    """`step` scales all levels; that of a level inside is set; an error over both falls as each does."""
+    composite = three_masses(2, "0.2 s", "0.05 s")
+    made = with_parameters(composite, {"step": "0.1 s"})
+    assert (made.step, made.scenario.models["pair"].step) == (Fraction(1, 10), Fraction(1, 40))
+    made = with_parameters(composite, {"pair.step": 0.1})
+    assert (made.step, made.scenario.models["pair"].step) == (Fraction(1, 5), Fraction(1, 10))
+    made = with_parameters(composite, {"pair.step": "25 ms", "step": 0.1})
+    assert (made.step, made.scenario.models["pair"].step) == (Fraction(1, 10), Fraction(1, 40))
+    for wrong in (0, -1, "often", None, float("nan")):
+        with pytest.raises(hk.ScenarioError, match="`step` cannot be"):
+            with_parameters(composite, {"step": wrong})
+
+
+def test_a_map_of_errors_over_two_steps():
+    """A level of two lags beside a third: over (H1, H2) the run is that of the composite with these steps."""
+    lag = hk.StateSpace([[-1.0]], [[1.0]], [[1.0]], x0=[1.0], inputs=["u"], outputs=["y"])
+    inside = hk.Scenario({"a": lag, "b": lag}, [("u", "a.u"), ("a.y", "b.u"), ("b.y", "y")], ["u"], ["y"])
+
+    def composite(outer, inner):
+        level = hk.Composite(inside, inner)
+        return hk.Composite(hk.Scenario({"in": level, "c": lag}, {"in.u": "c.y", "c.u": "in.y"}), outer)
+
+    steps = [{"step": outer, "in.step": inner} for outer in (0.2, 0.1) for inner in (0.1, 0.05)]
+    runs = hk.sweep(composite(0.4, 0.2), steps, stop=2, workers=1)
+    for each, run in zip(steps, runs, strict=True):
+        alone = hk.run(composite(each["step"], each["in.step"]), 2)
+        assert run.final("c.y") == alone.final("c.y")

@@ -19,6 +19,7 @@ from hocket.orchestrators.multirate import group_by_rate
 from hocket.plan import Adapt, Repeat, Restore, Solve, tries, walk
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
+from hocket.simulators.constraint import Coupler
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
@@ -104,6 +105,38 @@ def _scheme(root: PlanTree) -> str:
     return f"{kind}: {', '.join(sorted({type(_innermost(level)).__name__ for level in root.levels()}))}"
 
 
+def _interface(root: PlanTree, levels: list[PlanTree], composite: Composite) -> str:
+    """Return strong where all make the same steps and iterate in each (Hafner 2021, definition 2.9)."""
+    if _iterations(root) == "iterative" and len(_rates(levels)) == 1:
+        return "strong: the same steps, iterated"
+    posed = posedness(composite)
+    return "loose; algebraic loops are solved" if posed.loops and posed.solved else "loose"
+
+
+def _multirate_factor(level: PlanTree) -> str:
+    """Return H/h: the step of a level over the shortest step in it (Hafner 2021, section 2.4)."""
+    steps = _rates([level])
+    return f"{float(level.composite.step / min(steps)):g}"
+
+
+def _tools_and_integrators(models: list[Any]) -> str:
+    """Return how many tools and integrators there are: co-simulation has several (Geimer et al. 2006).
+
+    An FMU for co-simulation and a program of one's own bring their own; hocket is the tool of all others.
+    """
+    moving = [model for model in models if _solver_description(model) != "none"]
+    foreign = [model for model in moving if _solver_description(model) == "its own"]
+    tools = len(foreign) + (len(moving) > len(foreign))
+    count = f"{_count_words(tools, 'tool')}, {_count_words(len(moving), 'integrator')}"
+    if tools > 1:
+        return f"{count}: co-simulation of several tools"
+    return f"{count}: " + ("distributed integration in one tool" if len(moving) > 1 else "one simulation")
+
+
+def _count_words(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def _innermost(level: PlanTree) -> Any:
     """Return the algorithm of one step of a level."""
     *_, innermost = algorithm_layers(level.composite.orchestrator)
@@ -136,8 +169,7 @@ def classify(composite: Composite) -> dict[str, str]:
         innermost_model(model.model if isinstance(model, Balanced) else model)
         for model in root.leaves.wiring.models
     ]
-    posed = posedness(composite)
-    solves = any(root.instructions(Solve))
+    solves = any(root.instructions(Solve)) or any(isinstance(model, Coupler) for model in models)
     versions = {model.description.version for model in models if isinstance(model, Fmu)}
     return {
         "subsystems": str(len(models)),
@@ -146,12 +178,14 @@ def classify(composite: Composite) -> dict[str, str]:
         "subsystem solvers": _count_kinds(map(_solver_description, models)),
         "hybrid": "yes" if any(map(_has_jumps, levels)) else "no",
         "coordination": "orchestrator, " + ("which solves equations" if solves else "at the interfaces only"),
-        "interface": "strong: algebraic loops are solved" if posed.loops and posed.solved else "loose",
+        "interface": _interface(root, levels, composite),
         "sequence": _per_level(levels, lambda level: _sequence(level.composite.orchestrator)),
         "iterations": _iterations(root),
         "macro step": _per_level(levels, _macro_step),
         "multirate": _multirate(levels),
+        "multirate factor": _per_level(levels, _multirate_factor),
         "scheme (Busch)": _scheme(root),
+        "tools and integrators (Geimer)": _tools_and_integrators(models),
         "standards": ", ".join(f"FMI {version}" for version in sorted(versions)) or "none",
     }
 

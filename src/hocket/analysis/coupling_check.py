@@ -20,6 +20,7 @@ from hocket.analysis.announced_events import ANNOUNCING_MODELS
 from hocket.analysis.bond_energy import BondCheck, BondResiduals, balanced_leaves, bond_check
 from hocket.analysis.consistency import Consistency, relative_consistency
 from hocket.analysis.deadline import Deadline, find_deadline
+from hocket.analysis.eigenfrequency import EigenfrequencyStep, eigenfrequency_step
 from hocket.analysis.error_prediction import PredictedError, predicted_error
 from hocket.analysis.exact_solution import ExactSolution, exact_solution
 from hocket.analysis.forced_response import has_devices
@@ -519,6 +520,11 @@ def _find_stable_steps(coupling: Coupling) -> LargestStep | None:
     return largest_stable_step(coupling.reading)
 
 
+def _offer_step(coupling: Coupling) -> EigenfrequencyStep | None:
+    exact = coupling.solution
+    return None if exact is None else eigenfrequency_step(exact, coupling.experiment.composite.step)
+
+
 def _find_stability_radii(coupling: Coupling) -> StabilityRadii | None:
     found = coupling.stability
     if coupling.robust is False or found.grows_by_itself or found.rho >= 1.0 - MARGIN or _is_costly(coupling):
@@ -579,6 +585,7 @@ MEASURES: tuple[tuple[str, Callable[[Coupling], Measure | None]], ...] = (
     ("global error", _predict_error),
     ("other macro steps", _find_stable_steps),
     ("stability radii", _find_stability_radii),
+    ("eigenfrequency rule", _offer_step),
     ("relative consistency", lambda coupling: relative_consistency(coupling.reading, most=STATES)),
     *BLIND,
 )

@@ -52,6 +52,7 @@ from hocket.simulators.recipes import parse_seconds
 from hocket.simulators.sampling import Sampling
 from hocket.simulators.sources import Csv, Function, Table
 from hocket.simulators.state_space import StateSpace
+from hocket.simulators.wrappers.windowed import Windowed
 
 NUDGE = float(np.finfo(float).eps) ** (1 / 3)
 """Where central differences err least."""
@@ -472,6 +473,9 @@ def _linearise_leaf(
     simulator: Any = level.children[child]
     if point is not None and not isinstance(model, Ode):
         raise ScenarioError(f"`{path}` is not an Ode", "at", "a time, for all simulators")
+    if isinstance(model, Windowed):
+        why = "its windows hand on curves, and the linear reading carries values"
+        return LinearisedLeaf(path, "refused", math.nan, 0, why), model
     if is_linear(model):
         return _exact_leaf(path, model), model
     level.feed(child)

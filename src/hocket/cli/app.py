@@ -17,6 +17,7 @@ from dataclasses import is_dataclass, replace
 from functools import wraps
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -41,6 +42,24 @@ _DEBUG = inspect.Parameter(
 )
 
 
+_LOG_FILE = inspect.Parameter(
+    "log_file",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=None,
+    annotation=Annotated[
+        Path | None,
+        typer.Option("--log-file", metavar="FILE", help="Append to it what is said, when, and how it ended."),
+    ],
+)
+_VERBOSE = inspect.Parameter(
+    "verbose",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[
+        bool,
+        typer.Option("--verbose", "-v", metavar="", help="Say on stderr what takes how long."),
+    ],
+)
 _LOOKING = ("plan", "show", "describe", "report")
 """What tells of files without running them: it loads no code that they name, unless asked to."""
 _NO_CODE = inspect.Parameter(
@@ -93,14 +112,37 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
             for one in members.get(each.name, {"": each}).values()
         ),
         _CODE if looks else _NO_CODE,
+        _LOG_FILE,
+        _VERBOSE,
         _DEBUG,
     ]
 
     @wraps(function)
-    def command(*, debug: bool = False, code: bool = False, no_code: bool = False, **arguments: Any) -> None:
+    def command(
+        *,
+        debug: bool = False,
+        code: bool = False,
+        no_code: bool = False,
+        log_file: Path | None = None,
+        verbose: bool = False,
+        **arguments: Any,
+    ) -> None:
         if not gc.isenabled():
             gc.freeze()
             gc.enable()
+        if log_file is None and not verbose:
+            call(debug, code, no_code, arguments)
+            return
+        from hocket.cli.log_file import keep_log
+
+        try:
+            kept = keep_log(log_file, verbose)
+        except HocketError as error:  # it cannot be written
+            raise typer.Exit(report_error(error)) from None
+        with kept:
+            call(debug, code, no_code, arguments)
+
+    def call(debug: bool, code: bool, no_code: bool, arguments: dict[str, Any]) -> None:
         try:
             for name, group in groups.items():
                 arguments[name] = group(**{key: arguments.pop(key) for key in members[name]})

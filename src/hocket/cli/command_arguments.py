@@ -26,7 +26,14 @@ from hocket.model.composite import Composite, levels
 from hocket.model.experiment import Experiment
 from hocket.model.ports import matches
 from hocket.model.scenario import Connection
-from hocket.planning.parameters import is_fmu, leaves, split_parameter_path, with_leaves, with_parameters
+from hocket.planning.parameters import (
+    is_fmu,
+    is_level_step,
+    leaves,
+    split_parameter_path,
+    with_leaves,
+    with_parameters,
+)
 from hocket.planning.planner import plan_tree
 from hocket.planning.unloaded import without_code
 from hocket.simulators.recipes import positive_duration
@@ -325,6 +332,8 @@ def split_assignment(text: str, option: str, expected: str = "name=value, as k=2
 
 def parse_value_for(experiment: Experiment, name: str, text: str, option: str) -> Any:
     """Return what a text means to the variable it is for: a number, true, false, a list; else the text."""
+    if is_level_step(experiment.composite, name):
+        return parse_literal(text)
     path, variable = split_parameter_path(experiment.composite, name, f"{option} {name}")
     model: Any = dict(leaves(experiment.composite))[path]
     declared = model.description.by_name.get(variable) if is_fmu(model) else None

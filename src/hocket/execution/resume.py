@@ -30,7 +30,7 @@ from hocket.files.toml import loads
 from hocket.model.arguments import as_path, expect, expect_call, expect_flags, expect_folder
 from hocket.model.clock import Duration
 from hocket.model.experiment import Experiment
-from hocket.planning.parameters import leaves, split_parameter_path
+from hocket.planning.parameters import is_level_step, leaves, split_parameter_path
 from hocket.simulators.ode import Ode
 from hocket.simulators.recipes import parse_seconds
 from hocket.simulators.state_space import StateSpace
@@ -227,6 +227,9 @@ def _refuse_frozen(experiment: Experiment, parameters: Mapping[str, Any]) -> Non
     """Refuse parameters whose change a state would undo, or that act at the start only."""
     models = dict(leaves(experiment.composite))
     for path in parameters:
+        if is_level_step(experiment.composite, path):
+            what = f"`{path}` cannot change at a checkpoint: states and samples are those of its steps"
+            raise ScenarioError(what, "parameters", "the same steps", "run it anew")
         owner, name = split_parameter_path(experiment.composite, path, "parameters")
         if type(models[owner]) not in (StateSpace, Ode) or name == "x0":
             what = (

@@ -7,6 +7,7 @@ Out: a Run; on a failure or Ctrl-C with every row so far
 from __future__ import annotations
 
 import gc
+import logging
 import signal
 import threading
 import warnings
@@ -493,9 +494,11 @@ class Execution:
             yield
         finally:
             self.phases[name] = perf_counter() - begin
+            _LOGGER.info("%s: %s took %.3f s", self.job.experiment.name or "run", name, self.phases[name])
 
 
 _TURN = threading.RLock()
+_LOGGER = logging.getLogger("hocket.run")
 
 
 def take_turns(design: PlanTree) -> AbstractContextManager[Any]:

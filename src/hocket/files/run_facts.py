@@ -14,6 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -213,6 +214,20 @@ def process_start(number: int) -> str:
     return f"{boot}:{fields[19]}" if len(fields) > 19 else ""
 
 
+@cache
+def _start_of_own(number: int) -> str:
+    return process_start(number)
+
+
+def own_start() -> str:
+    """Return when this process was started; asked of the system once."""
+    return _start_of_own(os.getpid())
+
+
+if hasattr(os, "register_at_fork"):  # a child may get the number of an ancestor that is gone
+    os.register_at_fork(after_in_child=_start_of_own.cache_clear)
+
+
 def process_is_gone(facts: Mapping[str, Any]) -> bool:
     """Return whether the process that wrote a run on this machine is no longer there."""
     if os.name != "posix" or facts.get("host") != platform.node() or "process" not in facts:
@@ -231,7 +246,8 @@ def process_is_gone(facts: Mapping[str, Any]) -> bool:
 
 def process_tag(number: int) -> str:
     """Return what tells a process from all others, as part of a name: machine, number and start."""
-    return f"{_machine_tag()}-{number}-{zlib.crc32(process_start(number).encode()):08x}"
+    began = own_start() if number == os.getpid() else process_start(number)
+    return f"{_machine_tag()}-{number}-{zlib.crc32(began.encode()):08x}"
 
 
 def _machine_tag() -> str:

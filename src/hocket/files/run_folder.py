@@ -54,8 +54,8 @@ from hocket.files.run_facts import (
     Status,
     checksum,
     is_abandoned,
+    own_start,
     process_is_gone,
-    process_start,
     process_tag,
     read_facts,
     seal,
@@ -402,7 +402,7 @@ class RunFolder:
             "begun": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "host": platform.node(),
             "process": os.getpid(),
-            "process_start": process_start(os.getpid()),
+            "process_start": own_start(),
             "versions": dict(_installed_versions()),
             **kept,
         }
@@ -456,8 +456,8 @@ class RunFolder:
 
         `why_interpreted` says why the native engine, which was asked for, cannot run it.
         """
-        write_text(self.path / SCENARIO, scenario)
-        write_text(self.path / PLAN, plan)
+        self._write(SCENARIO, scenario)
+        self._write(PLAN, plan)
         listed = [
             {"name": table.name, "file": f"{SAMPLES}/{table.file_name(i)}", "columns": len(table.columns)}
             for i, table in enumerate(tables)
@@ -504,7 +504,18 @@ class RunFolder:
 
     def _save(self, sync: bool = False) -> None:
         over = self._facts["status"] != "running"  # until then it is written often, and seldom read
-        write_text(self.path / FACTS, seal(self._facts, _plain_number, 1 if over else None), sync=sync)
+        if over or self._keep is None:
+            self._write(FACTS, seal(self._facts, _plain_number, 1 if over else None), sync)
+
+    def _write(self, name: str, text: str, sync: bool = False) -> None:
+        """Write a file of the folder, whole or not at all; nobody else sees a temporary one."""
+        if self._keep is None:
+            write_text(self.path / name, text, sync=sync)
+            return
+        try:
+            (self.path / name).write_bytes(text.encode())
+        except (OSError, UnicodeEncodeError):
+            write_text(self.path / name, text)
 
 
 class TemporaryFolder:
@@ -532,7 +543,13 @@ def _remove_abandoned_folders(place: str) -> None:
 def _remove_folder(path: Path, owner: int) -> None:
     # A forked child holds a copy of every Run, but the folder is its parent's.
     if os.getpid() == owner:
-        shutil.rmtree(path, ignore_errors=True)
+        try:
+            for folder in (path / SAMPLES, path):  # as it was written, in a fifth of the time of rmtree
+                for entry in os.scandir(folder):
+                    os.unlink(entry)
+                os.rmdir(folder)
+        except OSError:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def clear_unfinished(folder: Path) -> None:

@@ -39,6 +39,7 @@ OWN: Mapping[Kind, Mapping[str, str]] = {
         "iterate": "hocket.orchestrators.iterate:Iterate",
         "adaptive": "hocket.orchestrators.adaptive:Adaptive",
         "predictor-corrector": "hocket.orchestrators.predictor_corrector:PredictorCorrector",
+        "waveform": "hocket.orchestrators.waveform:Waveform",
     },
     "extrapolators": {
         "hold": "hocket.model.extrapolators:Hold",

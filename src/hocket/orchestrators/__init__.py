@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hocket.orchestrators.jacobi import Jacobi
     from hocket.orchestrators.multirate import Multirate
     from hocket.orchestrators.predictor_corrector import PredictorCorrector
+    from hocket.orchestrators.waveform import Waveform
 
     ORCHESTRATORS: dict[str, Any]
 else:
@@ -35,12 +36,9 @@ else:
         return registry.load("orchestrators", word)
 
 
+# fmt: off
 __all__ = [
-    "Adaptive",
-    "Asynchronous",
-    "GaussSeidel",
-    "Iterate",
-    "Jacobi",
-    "Multirate",
-    "PredictorCorrector",
+    "Adaptive", "Asynchronous", "GaussSeidel", "Iterate",
+    "Jacobi", "Multirate", "PredictorCorrector", "Waveform",
 ]
+# fmt: on

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import copysign
 
+from hocket.coupling.feedthrough import Feedthrough
 from hocket.coupling.power_accounts import SELF_KEPT, Account, WiredBond
 from hocket.coupling.wiring import controlled_drives
 from hocket.model.extrapolators import BalanceCorrection
 from hocket.model.protocols import Model
 from hocket.model.units import conversion, product_factor
-from hocket.plan import Adapt, Save, Try, walk
+from hocket.plan import Adapt, Save, Try, adapts, walk
 from hocket.plan.plan import Note, NoteKind
 from hocket.planning.tree import Leaves, PlanTree, cold_order, needs_past, window_obstacles
 from hocket.simulators.energy_projection import CLOSE, linear_faults
@@ -35,8 +36,37 @@ def tree_notes(root: PlanTree, leaves: Leaves) -> Iterator[Note]:
         (NoteKind.BOND, sign_notes(root)),
         (NoteKind.STEP_CONTROL, energy_control_notes(root)),
         (NoteKind.STEP_CONTROL, blind_control_notes(root)),
+        (NoteKind.STEP_CONTROL, nested_control_notes(root)),
+        (NoteKind.STEP_CONTROL, richardson_notes(root)),
     ):
         yield from (Note(text, kind) for text in texts)
+
+
+def nested_control_notes(root: PlanTree, around: str | None = None) -> Iterator[str]:
+    """Yield levels with step control inside others with step control (Arnold et al. 2011)."""
+    own = adapts(root.plan.step)
+    if own and around is not None:
+        outer = f"`{around}`" if around else "the outermost level"
+        yield (
+            f"step control inside step control: the error that {outer} estimates contains the one that "
+            f"`{root.path}` allows itself; let its tolerance be a tenth of the other"
+        )
+    for level in root.inner.values():
+        yield from nested_control_notes(level, root.path if own else around)
+
+
+def richardson_notes(root: PlanTree) -> Iterator[str]:
+    """Yield levels where two half steps estimate an error across direct feedthrough on both sides."""
+    for level in root.levels():
+        controls = [each.control for _, each in walk(level.plan.step) if isinstance(each, Adapt)]
+        if any(control.estimate == "richardson" for control in controls):
+            for loop in Feedthrough(level.wiring).loops[:1]:
+                graph = Feedthrough(level.wiring)
+                names = " -> ".join(f"`{graph.name(node)}`" for node in loop)
+                yield (
+                    f"the error by two half steps is not reliable: {names} react to each other at once "
+                    '(Arnold 2013); `estimate = "defect"` does not depend on that'
+                )
 
 
 def start_notes(root: PlanTree, leaves: Leaves) -> tuple[str, ...]:

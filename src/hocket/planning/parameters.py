@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
@@ -185,8 +185,6 @@ def split_parameter_path(composite: Composite, path: str, where: str = "") -> tu
     expected = f"a path such as `{next(iter(models))}.name`"
     if not rest:
         hint = suggest_nearest(path, models)
-        if path == "step":
-            hint = "steps are varied by `hocket check --vary step=...` and searched by `hocket tune`"
         raise ScenarioError(f"`{path}` does not name a model", where, expected, hint)
     known = owner in composite.scenario.models
     what = f"`{path}` does not lead to a model" if known else f"there is no model `{owner}`"
@@ -211,10 +209,19 @@ def _is_fmu_class(cls: type) -> bool:
 
 
 def with_parameters(composite: Composite, values: Mapping[str, Any], where: str = "parameters") -> Composite:
-    """Return the composite with these parameters; raises ScenarioError with everything that is wrong."""
+    """Return the composite with these parameters; raises ScenarioError with everything that is wrong.
+
+    `step` is the outermost macro step, with those of levels inside in proportion; `axle.step` is that of a
+    level inside.
+    """
     grouped: dict[str, dict[str, Any]] = {}
     faults: list[Fault] = []
+    steps: dict[str, Fraction] = {}
     for path, value in values.items():
+        if is_level_step(composite, path):
+            with collect_faults(faults):
+                steps[path.rpartition(".")[0]] = _macro_step(value, path, where)
+            continue
         with collect_faults(faults):
             owner, name = split_parameter_path(composite, path, where)
             grouped.setdefault(owner, {})[name] = value
@@ -226,7 +233,38 @@ def with_parameters(composite: Composite, values: Mapping[str, Any], where: str 
         except ScenarioError as error:
             faults += [replace(fault, place=Place.of(f"{where}, `{owner}`")) for fault in error.faults]
     raise_faults(faults)
-    return with_leaves(composite, changed)
+    composite = with_leaves(composite, changed)
+    if "" in steps:
+        composite = with_step(composite, steps.pop(""))
+    for path, step in steps.items():
+        composite = change_level(composite, path, partial(_with_own_step, step))
+    return composite
+
+
+def _with_own_step(step: Fraction, level: Composite) -> Composite:
+    return level.with_changes(step=step)
+
+
+def is_level_step(composite: Composite, path: str) -> bool:
+    """Return whether a path is the step of a level, and not the variable of the only model there is."""
+    level, _, name = path.rpartition(".")
+    if name != "step":
+        return False
+    if level:
+        return any(each == level and isinstance(model, Composite) for each, model in walk_models(composite))
+    models = list(leaves(composite))
+    return len(models) != 1 or not has_variable(models[0][1], path)
+
+
+def _macro_step(value: Any, path: str, where: str) -> Fraction:
+    """Return a macro step in seconds, from a number or a text such as `10 ms`."""
+    try:
+        step = seconds(value).limit_denominator(FINE)
+    except (ValueError, TypeError, ZeroDivisionError, ArithmeticError, AttributeError):
+        step = Fraction(0)
+    if step <= 0:
+        raise ScenarioError(f"`{path}` cannot be {value!s:.40}", where, "seconds above 0, or as `10 ms`")
+    return step
 
 
 def _with_model_parameters(model: Model, values: Mapping[str, Any], path: str) -> Model:

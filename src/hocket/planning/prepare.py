@@ -28,7 +28,7 @@ def prepare_composite(composite: Composite, tries: bool = True) -> Composite:
     is opened to see how constraints react to their inputs; that cannot be run.
     """
     composite = without_constraints(composite, tries)
-    composite = _place_detectors(composite)
+    composite = _hand_on_curves(_place_detectors(composite))
     scenario = _make_level_ports(_with_sampled_levels(_balance_bonds(composite)))
     scenario = with_direct_feedthrough(scenario)
     raise_faults(scenario_faults(scenario))
@@ -49,6 +49,14 @@ def _balance_bonds(composite: Composite) -> Scenario:
     from hocket.planning.power_balance_pass import balance_bonds
 
     return balance_bonds(composite)
+
+
+def _hand_on_curves(composite: Composite) -> Composite:
+    if "hocket.orchestrators.waveform" not in sys.modules:
+        return composite  # nobody has made one
+    from hocket.planning.curves import hand_on_curves
+
+    return hand_on_curves(composite)
 
 
 def _place_detectors(composite: Composite) -> Composite:

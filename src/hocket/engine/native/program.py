@@ -27,6 +27,8 @@ from hocket.simulators.state_space import StateSpaceSimulator
 
 def insert_accounts(operations: list[_native.Operation], level: Level) -> list[_native.Operation]:
     """Return the operations of a body with those of the accounts."""
+    if not level.ledger.sides:
+        return operations
     before: list[_native.Operation | None] = [None, *operations]
     program: list[_native.Operation] = []
     closing, alike = _PendingCloses(), can_reopen_accounts(level)

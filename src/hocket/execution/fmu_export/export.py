@@ -60,9 +60,10 @@ def export(
 ) -> Path:
     """Write a co-simulation as an FMU for co-simulation, and return the path of the file.
 
-    `what` and what follows up to `parameters` are those of `hocket.run`; `record` chooses the ports that are
-    outputs, in place of those that the scenario records. `fmi` is "2.0" or "3.0". The inputs that nothing
-    drives become inputs. What cannot be exported is refused by name before anything is written.
+    `what` and what follows up to `parameters` are those of `hocket.run`; `record` chooses the ports that
+    become outputs, in place of those that the scenario records. `fmi` is "2.0" or "3.0".
+    The inputs that nothing drives become inputs. What cannot be exported is refused by name before anything
+    is written.
     """
     expect_texts(name=name, fmi=fmi)
     expect(fmi in _VERSIONS, "fmi", fmi, '"2.0" or "3.0"')

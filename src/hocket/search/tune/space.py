@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hocket.analysis.stability_map import is_step, with_values
+from hocket.coupling.wiring import wire_unchecked
 from hocket.errors import Fault, HocketError, ScenarioError, suggest_nearest
 from hocket.model import registry
 from hocket.model.clock import seconds
@@ -25,9 +26,11 @@ from hocket.model.composite import Composite, is_sampled, levels, traits_of
 from hocket.model.extrapolators import Hermite
 from hocket.model.protocols import Extrapolator, period_of
 from hocket.orchestrators import Iterate
+from hocket.orchestrators.gauss_seidel import best_order
 from hocket.planning.parameters import change_extrapolation, change_level
 from hocket.search.nest.candidates import fits_own_step
 from hocket.search.nest.hierarchy import LevelGroup, build_hierarchy, parse_hierarchy, sweep_algorithm
+from hocket.search.tune.numbered_orders import MOST, NumberedOrders, OrderWords
 
 Point: TypeAlias = tuple[int, ...]
 """The number of the value of each variable."""
@@ -38,7 +41,7 @@ MODES = {"outputs": ("stale", "consistent"), "inputs": ("clean", "delayed")}
 VALUES = 1_000_000
 """Of one name, at the most."""
 MANY = 7
-"""Models of a level beyond which there are too many orders."""
+"""Models of a level beyond which orders are numbered, and not listed."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,8 @@ class DesignVariable:
     """A name and its values, with how each is written."""
 
     name: str
-    values: tuple[Any, ...]
-    words: tuple[str, ...]
+    values: Sequence[Any]
+    words: Sequence[str]
 
     def __len__(self) -> int:
         return len(self.values)
@@ -212,9 +215,12 @@ def _orders(name: str, text: str, models: tuple[str, ...], rotations: bool, wher
             if sorted(order) != sorted(models):
                 expected = f"an order of {' '.join(models)}, or `all`"
                 raise ScenarioError(f"`{' '.join(order)}` is not an order of the models", where, expected)
-    elif len(models) > MANY:
+    elif len(models) > MOST:
         what = f"{len(models)} models have {math.factorial(len(models)):,} orders"
-        raise ScenarioError(what, where, f"at most {MANY} models, or the orders themselves")
+        raise ScenarioError(what, where, f"at most {MOST} models, or the orders themselves")
+    elif len(models) > MANY:
+        orders = NumberedOrders(models, 0 if rotations else 1)
+        return DesignVariable(name, orders, OrderWords(orders))
     else:
         found = list(permutations(models))
         if not rotations:
@@ -385,19 +391,53 @@ def near_now(composite: Composite, space: Space, most: int = 2) -> list[Point]:
     What now has no value for starts in the middle.
     """
     places = [_place(composite, variable) for variable in space.variables]
+    numbered = {
+        number: _near_orders(variable.values, places[number])
+        for number, variable in enumerate(space.variables)
+        if isinstance(variable.values, NumberedOrders)
+    }
+    places = [numbered[number][0] if number in numbered else place for number, place in enumerate(places)]
     sizes = [len(each) for each in space.variables]
     middle = tuple(size // 2 if place is None else place for place, size in zip(places, sizes, strict=True))
     found = [middle]
-    for far in range(1, max(sizes)):
-        for number, size in enumerate(sizes):
+    for number, others in numbered.items():
+        found += [(*middle[:number], k, *middle[number + 1 :]) for k in others[1:]]
+    listed = [(number, size) for number, size in enumerate(sizes) if number not in numbered]
+    for far in range(1, max((size for _, size in listed), default=1)):
+        for number, size in listed:
             for k in (middle[number] + far, middle[number] - far):
                 if 0 <= k < size and far <= (most if size > 2 * most else size):
                     found.append((*middle[:number], k, *middle[number + 1 :]))
     return list(dict.fromkeys(space.canonical_point(point) for point in found))
 
 
+def _near_orders(orders: NumberedOrders, place: int | None) -> list[int]:
+    """Return the number of an order, and of those with two neighbours exchanged."""
+    order = list(orders[place or 0])
+    found = [orders.number(order)]
+    for k in range(len(order) - 1):
+        order[k], order[k + 1] = order[k + 1], order[k]
+        found.append(orders.number(order))
+        order[k], order[k + 1] = order[k + 1], order[k]
+    return list(dict.fromkeys(found))
+
+
+def _order_now(composite: Composite, variable: DesignVariable) -> int:
+    """Return the number of the order of a level: that of now, else the one with the fewest delays."""
+    path = variable.name.rpartition(".")[0]
+    level = _level(composite, path, variable.name)
+    order = traits_of(sweep_algorithm(level)).order
+    if order is None or order == "auto":
+        order = tuple(best_order(wire_unchecked(level.scenario)))
+    flat = [name for group in order for name in ((group,) if isinstance(group, str) else group)]
+    number: int = variable.values.number(flat)  # type: ignore[attr-defined]
+    return number
+
+
 def _place(composite: Composite, variable: DesignVariable) -> int | None:
     """Return the number of the value that the composite has."""
+    if isinstance(variable.values, NumberedOrders):
+        return _order_now(composite, variable)
     for number, value in enumerate(variable.values):
         try:
             if apply_choices(composite, {variable.name: value}) == composite:

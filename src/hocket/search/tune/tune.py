@@ -36,6 +36,7 @@ from hocket.search.tune.objectives import (
     step_seconds,
     work_now,
 )
+from hocket.search.tune.order_search import has_numbered_orders, search_orders
 from hocket.search.tune.point_judge import Numbers, PointJudge
 from hocket.search.tune.space import Point, Space, apply_choices, default_space, near_now, parse_space
 from hocket.search.tune.tuning_result import TuningResult
@@ -147,7 +148,8 @@ def tune(
                 ask(points)
             else:
                 begin = near_now(composite, chosen)
-                points = genetic_search(chosen, wanted, count, ask, budget, seed, begin)
+                search_points = search_orders if has_numbered_orders(chosen) else genetic_search
+                points = search_points(chosen, wanted, count, ask, budget, seed, begin)
         _check(judging, points, journal)
         if progress:
             progress(len(points), len(points))
