@@ -366,6 +366,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "tune": hk.Experiment(_coupled()).tune,
                 "uncertain": {},
                 "valid": {},
+                "wcet": {},
                 "original": "",
                 "path": None,
                 "notes": (),

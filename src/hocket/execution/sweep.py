@@ -69,15 +69,7 @@ def sweep(
     parameters: Iterable[Mapping[str, Any]],
     stop: Duration | None = None,
     *,
-    workers: int | None = None,
-    processes: bool | None = None,
-    dask: str | None = None,
     errors: Literal["raise"] = "raise",
-    folder: Path | str | None = None,
-    again: bool = False,
-    shard: str | tuple[int, int] | None = None,
-    checkpoint: Path | str | None = None,
-    progress: Progress | None = None,
     **options: Any,
 ) -> SweepRuns[Run]: ...
 
@@ -88,15 +80,7 @@ def sweep(
     parameters: Iterable[Mapping[str, Any]],
     stop: Duration | None = None,
     *,
-    workers: int | None = None,
-    processes: bool | None = None,
-    dask: str | None = None,
     errors: Literal["return"],
-    folder: Path | str | None = None,
-    again: bool = False,
-    shard: str | tuple[int, int] | None = None,
-    checkpoint: Path | str | None = None,
-    progress: Progress | None = None,
     **options: Any,
 ) -> SweepRuns[Run | Exception]: ...
 

@@ -34,8 +34,9 @@ from hocket.execution.resume import run_from_checkpoint
 from hocket.execution.run import run_experiment
 from hocket.execution.session import Progress
 from hocket.files.experiments import vary_experiment
+from hocket.files.run_clearing import clear_unfinished
 from hocket.files.run_facts import read_facts
-from hocket.files.run_folder import Run, clear_unfinished, mark_stopped
+from hocket.files.run_folder import Run, mark_stopped
 from hocket.model.experiment import Experiment
 from hocket.simulators.fmu.isolated import MALFORMED, describe_signal
 from hocket.simulators.fmu.log_messages import LOGGER
