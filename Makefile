@@ -34,8 +34,8 @@ test-sanitized: $(STAMP)
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 OPENBLAS_NUM_THREADS=1 PYTHONPATH=$(SANITIZED):$(SITE) \
 	  $(BIN)/python -S -m pytest -q -s -p no:cacheprovider tests/native tests/energy -m "not slow" \
-	  tests/simulators/test_fmu_instants.py tests/simulators/test_fmu_events.py tests/engine/test_instants.py \
-	  tests/scenarios/test_can_bus.py \
+	  tests/simulators/test_fmu_instants.py tests/simulators/test_fmu_exchange_clocks.py tests/simulators/test_fmu_events.py \
+	  tests/engine/test_instants.py tests/scenarios/test_can_bus.py \
 	  --deselect tests/native/test_loop.py::test_the_loop_allocates_nothing
 
 # what docs hold of the source: the schema of scenario files, a line about every module; tutorials as notebooks

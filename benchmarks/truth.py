@@ -1,7 +1,7 @@
 """How true is what `hocket check` says: nonlinear, switched, sampled and black-box systems against SciPy.
 
-In:  `python benchmarks/truth.py [--half tune|report|fresh|later|all] [--as pythonfmu|c] [--only NAME]
-     [--verbose] [--json FILE]`; `--convergence`: do couplings converge with shorter steps?
+In:  `python benchmarks/truth.py [--half tune|report|fresh|later|trial|last|all] [--as pythonfmu|c]
+     [--only NAME] [--verbose] [--json FILE]`; `--convergence`: do couplings converge with shorter steps?
      `--named`: a table of the named cases; `--references`: composed references against those by hand
 Out: the confusion table, the distribution of predicted over true error, times; if verbose a line per case
 
@@ -138,7 +138,8 @@ def check_coupling(system: System, row: Row) -> None:
     try:
         found = hk.check(system.composite(row.step), system.stop)
         row.said = EXIT_CODES[found.outcome.exit_code]
-        row.predictions = find_predictions(found)
+        known, paths = find_predictions(found), {port: system.path(port) for port in system.ports}
+        row.predictions = {port: known[path] for port, path in paths.items() if path in known}
         row.predicted = max(row.predictions.values(), default=None)
         row.first_line = found.verdict()[0]
     except hk.HocketError as error:
@@ -301,7 +302,9 @@ def print_named(systems: Iterable[System]) -> None:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 10 else "fails" if not np.isfinite(share) else "> 1,000 %"
+    if share >= 10:
+        return "> 1,000 %" if np.isfinite(share) else "fails"
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
 
 
 def _largest_sound_step(system: System, row: Row) -> str:
@@ -348,7 +351,9 @@ def print_references(systems: Iterable[System]) -> None:
 def main() -> None:
     """Read the command line, judge, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--half", choices=("tune", "report", "fresh", "later", "all"), default="tune")
+    parser.add_argument(
+        "--half", choices=("tune", "report", "fresh", "later", "trial", "last", "all"), default="tune"
+    )
     parser.add_argument("--as", dest="form", choices=("equations", "pythonfmu", "c"), default="equations")
     parser.add_argument("--only", action="append", default=[], help="a part of a name; may be repeated")
     parser.add_argument("--seconds", type=float, default=60.0, help="for each check")

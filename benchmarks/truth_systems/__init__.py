@@ -13,12 +13,15 @@ from truth_systems import (
     electrical,
     fresh_flows,
     fresh_mechanics,
+    last_mixed,
     later_fields,
     later_motion,
     machines,
     mechanics,
     sampled,
     thermal_and_fluid,
+    trial_smooth,
+    trial_switched,
 )
 from truth_systems.system import CATALOGUE, System
 
@@ -33,10 +36,13 @@ __all__ = [
     "electrical",
     "fresh_flows",
     "fresh_mechanics",
+    "last_mixed",
     "later_fields",
     "later_motion",
     "machines",
     "mechanics",
     "sampled",
     "thermal_and_fluid",
+    "trial_smooth",
+    "trial_switched",
 ]

@@ -7,7 +7,7 @@ Out: System, CATALOGUE
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
@@ -38,7 +38,10 @@ class System:
     reference: Reference | None = None
     """Written apart from the coupled form, for the judged port; None: only the composed one is there."""
     orchestrator: Any = "jacobi"
+    """Or a function that returns one, given the macro step."""
     extrapolation: str = "hold"
+    levels: Mapping[str, tuple[tuple[str, ...], int]] = field(default_factory=dict)
+    """Models that are coupled in a level of their own, and what part of the macro step is its step."""
     equations: Mapping[str, Any] | None = None
     """The models that references are composed of, where `models` are FMUs made of them."""
     name: str = ""
@@ -47,16 +50,35 @@ class System:
 
     @property
     def half(self) -> str:
-        """Which half it is in: decided by its name, so that nobody chooses; "fresh", "later": by when."""
-        for late in ("fresh", "later"):
+        """Which half it is in: decided by its name, so that nobody chooses; "fresh" and others: by when."""
+        for late in ("fresh", "later", "trial", "last"):
             if self.domain.startswith(late):
                 return late
         return ("tune", "report")[sha256(self.name.encode()).digest()[0] % 2]
 
     def composite(self, step: float) -> hk.Composite:
         """Return the coupling with a macro step."""
-        scenario = hk.Scenario(dict(self.models), dict(self.wires))
-        return hk.Composite(scenario, step, self.orchestrator, self.extrapolation)
+        how = self.orchestrator
+        how = how(step) if callable(how) else how
+        inner = {name for names, _ in self.levels.values() for name in names}
+        wires = {self.path(one): self.path(other) for one, other in self.wires.items()}
+        models = {name: model for name, model in self.models.items() if name not in inner}
+        for level, (names, parts) in self.levels.items():
+            head = f"{level}."
+            own = {
+                one: other for one, other in wires.items() if one.startswith(head) and other.startswith(head)
+            }
+            wires = {one: other for one, other in wires.items() if one not in own}
+            local = {one.removeprefix(head): other.removeprefix(head) for one, other in own.items()}
+            scenario = hk.Scenario({name: self.models[name] for name in names}, local)
+            models[level] = hk.Composite(scenario, step / parts, how, self.extrapolation)
+        return hk.Composite(hk.Scenario(models, wires), step, how, self.extrapolation)
+
+    def path(self, port: str) -> str:
+        """Return the path of a model or port in the composite, where it may be in a level."""
+        name = port.partition(".")[0]
+        level = next((level for level, (names, _) in self.levels.items() if name in names), "")
+        return f"{level}.{port}" if level else port
 
     @property
     def ports(self) -> tuple[str, ...]:
@@ -68,7 +90,7 @@ class System:
         run = hk.run(self.composite(step), self.stop)
         found = {}
         for port in self.ports:
-            times, values = (np.asarray(each) for each in run[port])
+            times, values = (np.asarray(each) for each in run[self.path(port)])
             last = np.append(np.diff(times) > 0, True)
             found[port] = times[last], values[last]
         return found

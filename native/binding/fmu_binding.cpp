@@ -120,6 +120,19 @@ void bind_setup(nb::module_& module) {
             },
             nb::kw_only(), "reference"_a, "kind"_a, "place"_a, "priority"_a, "told"_a, "tunable"_a,
             "fractions"_a, "interval"_a, "shift"_a, "name"_a);
+    nb::class_<FmuSetting>(module, "FmuSetting")
+        .def(
+            "__init__",
+            [](FmuSetting* self, bool structural, int type, std::vector<fmi::Reference> references,
+               std::vector<double> values, std::vector<std::int64_t> whole,
+               const std::vector<nb::bytes>& texts) {
+                std::vector<std::string> written;
+                for (const nb::bytes& text : texts) written.emplace_back(text.c_str(), text.size());
+                new (self) FmuSetting{structural,        static_cast<Type>(type), std::move(references),
+                                      std::move(values), std::move(whole),        std::move(written)};
+            },
+            nb::kw_only(), "structural"_a, "type"_a, "references"_a, "values"_a = std::vector<double>{},
+            "whole"_a = std::vector<std::int64_t>{}, "texts"_a = std::vector<nb::bytes>{});
     nb::class_<Setup>(module, "FmuSetup")
         .def("__init__", &make_setup, nb::kw_only(), "name"_a, "token"_a, "resources"_a, "logging"_a,
              "events"_a, "feeds_through"_a, "variable"_a, "interpolates"_a, "inputs"_a, "outputs"_a, "set"_a,
@@ -221,6 +234,17 @@ void bind_fmus(nb::module_& module) {
                 return values;
             },
             "type"_a, "references"_a, "count"_a)
+        .def(
+            "directional",
+            [](Fmu& self, const std::vector<fmi::Reference>& unknowns,
+               const std::vector<fmi::Reference>& knowns, const std::vector<double>& seed,
+               std::size_t count) -> std::optional<std::vector<double>> {
+                std::vector<double> result(count);
+                if (!self.directional(unknowns, knowns, seed, result)) return std::nullopt;
+                return result;
+            },
+            nb::call_guard<ArithmeticGuard>())
+        .def_prop_ro("gives_directional", &Fmu::gives_directional)
         .def("ready", &Fmu::ready, nb::call_guard<ArithmeticGuard, nb::gil_scoped_release>())
         .def("close", &Fmu::close, nb::call_guard<ArithmeticGuard>())
         // 0: done, 1: it ended early, 2: it failed
@@ -315,6 +339,18 @@ void bind_fmus(nb::module_& module) {
              [](Fmu& self, int port, const nb::bytes& value) {
                  return self.set_text(port, {value.c_str(), value.size()});
              })
+        // for a plan file: what it needs where there is no Python
+        .def(
+            "set_origin",
+            [](Fmu& self, int version, std::string folder, std::string library, std::string prefix,
+               const std::vector<FmuSetting>& settings, bool tells_stop, std::optional<double> tolerance) {
+                auto origin = std::make_shared<FmuOrigin>();
+                *origin = {version,  std::move(folder), std::move(library),    std::move(prefix),
+                           settings, tells_stop,        tolerance.has_value(), tolerance.value_or(0.0)};
+                self.origin = std::move(origin);
+            },
+            nb::kw_only(), "version"_a, "folder"_a, "library"_a, "prefix"_a, "settings"_a, "tells_stop"_a,
+            "tolerance"_a.none())
         .def_prop_ro("problem", &Fmu::problem)
         .def_prop_ro("remedy", &Fmu::remedy)
         .def_prop_ro("reached", &Fmu::reached_time)

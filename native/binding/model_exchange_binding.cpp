@@ -77,14 +77,6 @@ void bind_exchange(nb::module_& module) {
                  return nb::make_tuple(
                      dx, numbers(outputs, [&](double* data) { std::copy(y.begin(), y.end(), data); }));
              })
-        .def("directional",
-             [](Exchange& self, const std::vector<fmi::Reference>& unknowns,
-                const std::vector<fmi::Reference>& knowns, const std::vector<double>& seed,
-                std::size_t count) -> nb::object {
-                 std::vector<double> result(count);
-                 if (!self.directional(unknowns, knowns, seed, result)) return nb::none();
-                 return numbers(count, [&](double* data) { std::copy(result.begin(), result.end(), data); });
-             })
         .def("nominals",
              [](Exchange& self) -> nb::object {
                  bool good = true;
@@ -104,7 +96,6 @@ void bind_exchange(nb::module_& module) {
                          return numbers(u.size(), [&](double* data) { std::copy(u.begin(), u.end(), data); });
                      })
         .def_prop_ro("indicators", &Exchange::indicators)
-        .def_prop_ro("has_directional", &Exchange::has_directional)
         .def_prop_ro("discarded", &Exchange::was_discarded);
 }
 

@@ -21,7 +21,8 @@ void bind_plans(nb::module_& module) {
         .value("input", Kind::input)
         .value("output", Kind::output)
         .value("seen", Kind::seen)
-        .value("initial", Kind::initial);
+        .value("initial", Kind::initial)
+        .value("parameter", Kind::parameter);
     nb::enum_<Type>(module, "VariableType")
         .value("real", Type::real)
         .value("integer", Type::integer)
@@ -29,10 +30,10 @@ void bind_plans(nb::module_& module) {
     nb::class_<Variable>(module, "PlanVariable")
         .def(
             "__init__",
-            [](Variable* self, Kind kind, Type type, int level, int child, int port, double start) {
-                new (self) Variable{kind, type, level, child, port, start};
+            [](Variable* self, Kind kind, Type type, int level, int child, int port, double start, int code) {
+                new (self) Variable{kind, type, level, child, port, start, code};
             },
-            nb::kw_only(), "kind"_a, "type"_a, "level"_a, "child"_a, "port"_a, "start"_a);
+            nb::kw_only(), "kind"_a, "type"_a, "level"_a, "child"_a, "port"_a, "start"_a, "code"_a);
     using Names = std::vector<std::pair<std::vector<std::string>, std::vector<std::vector<std::string>>>>;
     // raises ValueError for what cannot be written down
     module.def(

@@ -8,6 +8,7 @@
 
 #include "engine/byte_stream.hpp"
 #include "engine/start.hpp"
+#include "fmu/fmu.hpp"
 
 namespace hocket {
 
@@ -79,7 +80,7 @@ const char* call_words(Call call) {
 }  // namespace
 
 CoupledSystem::CoupledSystem(std::string name, const std::string& resources)
-    : name(std::move(name)), bytes_(read_file(resources + "/plan.hocket")) {
+    : name(std::move(name)), resources_(resources), bytes_(read_file(resources + "/plan.hocket")) {
     try {
         build();
     } catch (const std::invalid_argument& error) {
@@ -94,7 +95,7 @@ CoupledSystem::CoupledSystem(std::string name, const std::string& resources)
 
 void CoupledSystem::build() {
     watch_.reset();
-    plan_ = read_plan(bytes_);
+    plan_ = read_plan(bytes_, {resources_, name});
     levels_.clear();
     gather(*plan_.root->level, levels_);
     watch_ = std::make_unique<Watch>();
@@ -124,6 +125,14 @@ bool CoupledSystem::fail(const Failure& failure) {
         }
     }
     const Clock& clock = plan_.root->level->state.clock;
+    if (number < levels_.size() && levels_[number] && failure.child >= 0) {
+        Simulator* simulator = levels_[number]->state.slots[failure.child].simulator;
+        if (const auto* fmu = dynamic_cast<const Fmu*>(simulator)) {
+            std::string said = fmu->problem();
+            if (const std::string words = fmu->complaint(); !words.empty()) said += ": " + words;
+            if (!said.empty()) what = said;
+        }
+    }
     what += ": `" + where + "`, " + call_words(failure.call) +
             " at t = " + written(clock.time(failure.tick)) + " s";
     if (failure.kind == Failure::Kind::not_finite || failure.kind == Failure::Kind::loop_not_converged)
@@ -155,16 +164,33 @@ bool CoupledSystem::enter_initialisation() {
     return true;
 }
 
+void CoupledSystem::set_parameters() {
+    for (std::size_t number = 0; number < plan_.face.variables.size(); ++number) {
+        const Variable& each = plan_.face.variables[number];
+        if (each.kind != Variable::Kind::initial && each.kind != Variable::Kind::parameter) continue;
+        Simulator* simulator = level(each.level).state.slots[each.child].simulator;
+        const double value = initial_[number];
+        if (each.kind == Variable::Kind::initial) {
+            simulator->state()[each.port] = value;
+        } else if (auto* fmu = dynamic_cast<Fmu*>(simulator); fmu && value != each.start) {
+            FmuSetting setting;
+            setting.type = static_cast<hocket::Type>(each.code);
+            setting.references = {static_cast<fmi::Reference>(each.port)};
+            if (setting.type == hocket::Type::int64 || setting.type == hocket::Type::uint64)
+                setting.whole = {static_cast<std::int64_t>(value)};
+            else
+                setting.values = {value};
+            fmu->more.push_back(std::move(setting));
+        }
+    }
+}
+
 bool CoupledSystem::start() {
     if (started_) return true;
     if (!fresh_) build();
     fresh_ = false;
     std::copy_n(inputs_.begin(), plan_.program.starts.size(), plan_.program.starts.begin());
-    for (std::size_t number = 0; number < plan_.face.variables.size(); ++number) {
-        const Variable& each = plan_.face.variables[number];
-        if (each.kind == Variable::Kind::initial)
-            level(each.level).state.slots[each.child].simulator->state()[each.port] = initial_[number];
-    }
+    set_parameters();
     const StartReport report = hocket::start(*plan_.root->level, plan_.program, when_);
     if (report.failed()) return fail(report.failure);
     started_ = true;
@@ -219,7 +245,9 @@ bool CoupledSystem::set(std::uint32_t reference, Variable::Type type, double val
             break;
         }
         case Variable::Kind::initial:
-            if (phase_ == Phase::stepping) return fail("an initial state cannot be set after initialisation");
+        case Variable::Kind::parameter:
+            if (phase_ == Phase::stepping)
+                return fail("parameters and initial states cannot be set after initialisation");
             initial_[reference] = value;
             break;
         default: return fail("variable " + std::to_string(reference) + " cannot be set");
@@ -258,7 +286,8 @@ bool CoupledSystem::get(std::uint32_t reference, Variable::Type type, double& va
     switch (variable->kind) {
         case Variable::Kind::time: value = time(); return true;
         case Variable::Kind::input: value = inputs_[static_cast<std::size_t>(variable->port)]; return true;
-        case Variable::Kind::initial: value = initial_[reference]; return true;
+        case Variable::Kind::initial:
+        case Variable::Kind::parameter: value = initial_[reference]; return true;
         case Variable::Kind::output:
         case Variable::Kind::seen: break;
     }

@@ -55,12 +55,13 @@ class CoupledSystem {
     bool start();  // unless nothing has changed since
     bool fail(std::string what);
     bool fail(const Failure& failure);
+    void set_parameters();
     bool refresh();  // outputs that follow inputs at once
     bool needs(Phase phase, const char* what);
     Variable* find(std::uint32_t reference, Variable::Type type);
     Level& level(int number) const { return *levels_[static_cast<std::size_t>(number)]; }
 
-    std::string bytes_, problem_;
+    std::string resources_, bytes_, problem_;
     CoupledPlan plan_;
     std::vector<Level*> levels_;
     std::unique_ptr<Watch> watch_;

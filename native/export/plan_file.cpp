@@ -1,6 +1,8 @@
 #include "export/plan_file.hpp"
 
 #include <array>
+#include <cctype>
+#include <cstring>
 #include <map>
 #include <stdexcept>
 #include <type_traits>
@@ -11,7 +13,7 @@
 namespace hocket {
 
 template <class Line> void list(Line& line, Variable& it) {
-    line(it.kind, it.type, it.level, it.child, it.port, it.start);
+    line(it.kind, it.type, it.level, it.child, it.port, it.start, it.code);
 }
 template <class Line> void list(Line& line, LevelNames& it) { line(it.children, it.outputs); }
 template <class Line> void list(Line& line, PlanFace& it) {
@@ -23,13 +25,30 @@ namespace {
 constexpr char magic[] = "hocket plan\n";
 constexpr int deepest = 1000;  // levels and bodies inside each other
 
-enum class SimulatorKind : std::uint8_t { block };
+enum class SimulatorKind : std::uint8_t { block, fmu };
 
 // FNV-1a: it finds damage, it does not keep anybody from changing a file.
 std::uint64_t checksum(const char* bytes, std::size_t size) {
     std::uint64_t sum = 0xcbf29ce484222325;
     for (std::size_t k = 0; k < size; ++k) sum = (sum ^ static_cast<unsigned char>(bytes[k])) * 0x100000001b3;
     return sum;
+}
+
+// The URI of a path.
+std::string uri_of(const std::string& path) {
+    constexpr char digits[] = "0123456789ABCDEF";
+    std::string uri = "file://";
+    for (const char c : path) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (std::isalnum(byte) || std::strchr("/-._~", c)) {
+            uri += c;
+        } else {
+            uri += '%';
+            uri += digits[byte / 16];
+            uri += digits[byte % 16];
+        }
+    }
+    return uri;
 }
 
 class PlanWriter {
@@ -57,6 +76,15 @@ class PlanWriter {
             to_.put(static_cast<std::uint64_t>(it.size()));
             for (T& each : it) put(each);
         }
+    }
+    void put(std::vector<bool>& it) {
+        std::vector<std::uint8_t> flags(it.begin(), it.end());
+        to_.put(flags);
+    }
+    void put(std::shared_ptr<const ExchangeSetup>& it) {
+        std::uint8_t there = it != nullptr;
+        to_.put(there);
+        if (there) put(const_cast<ExchangeSetup&>(*it));
     }
     template <class T, std::size_t size> void put(std::array<T, size>& it) {
         for (T& each : it) put(each);
@@ -96,6 +124,13 @@ class PlanWriter {
             put(setup);
             return;
         }
+        if (auto* fmu = dynamic_cast<Fmu*>(it.simulator.get()); fmu && fmu->origin) {
+            to_.put(static_cast<std::uint8_t>(SimulatorKind::fmu));
+            FmuOrigin origin = *fmu->origin;
+            Setup setup = fmu->setup;
+            (*this)(origin, setup);
+            return;
+        }
         throw std::invalid_argument("a simulator that cannot be written down");
     }
     void put(LevelPart& it) {
@@ -118,7 +153,7 @@ class PlanWriter {
 
 class PlanReader {
   public:
-    explicit PlanReader(const std::string& from) : from_(from) {}
+    PlanReader(const std::string& from, const Surroundings& around) : from_(from), around_(around) {}
 
     template <class... Fields> void operator()(Fields&... fields) { (get(fields), ...); }
     bool finished() const { return from_.finished(); }
@@ -154,6 +189,19 @@ class PlanReader {
             it.clear();
             for (std::size_t k = 0; k < size; ++k) get(it.emplace_back());
         }
+    }
+    void get(std::vector<bool>& it) {
+        std::vector<std::uint8_t> flags;
+        get(flags);
+        it.assign(flags.begin(), flags.end());
+    }
+    void get(std::shared_ptr<const ExchangeSetup>& it) {
+        std::uint8_t there = 0;
+        get(there);
+        if (there == 0) return;
+        auto made = std::make_shared<ExchangeSetup>();
+        get(*made);
+        it = std::move(made);
     }
     template <class T, std::size_t size> void get(std::array<T, size>& it) {
         for (T& each : it) get(each);
@@ -205,12 +253,34 @@ class PlanReader {
         (*this)(it.rows, it.inputs, it.outputs);
         std::uint8_t kind = 0;
         get(kind);
+        if (kind == static_cast<std::uint8_t>(SimulatorKind::fmu)) {
+            it.simulator = get_fmu();
+            return;
+        }
         if (kind != static_cast<std::uint8_t>(SimulatorKind::block)) refuse();
         Block::Setup setup;
         get(setup);
         for (const Formulas* each : {&setup.advance, &setup.show, &setup.next, &setup.react})
             if (!each->is_whole()) refuse();
         it.simulator = std::make_shared<Block>(std::move(setup));
+    }
+    // Loads the library; the FMU is instantiated when it is started.
+    std::shared_ptr<Fmu> get_fmu() {
+        auto origin = std::make_shared<FmuOrigin>();
+        Setup setup;
+        (*this)(*origin, setup);
+        const std::string folder = around_.resources + "/" + origin->folder;
+        setup.file = folder;
+        setup.name = around_.name + "." + setup.name;
+        setup.resources = origin->version == 1   ? uri_of(folder)
+                          : origin->version == 2 ? uri_of(folder + "/resources")
+                                                 : folder + "/resources/";
+        auto library = Library::load(folder + "/" + origin->library, origin->prefix);
+        std::shared_ptr<Fmu> made = origin->version == 1   ? make_fmu1(std::move(library), std::move(setup))
+                                    : origin->version == 2 ? make_fmu2(std::move(library), std::move(setup))
+                                                           : make_fmu3(std::move(library), std::move(setup));
+        made->origin = std::move(origin);
+        return made;
     }
     void get(LevelPart& it) {
         (*this)(it.rows, it.inputs, it.outputs);
@@ -237,6 +307,7 @@ class PlanReader {
 
   private:
     ByteReader from_;
+    const Surroundings& around_;
     std::vector<std::shared_ptr<Linear>> known_;
     int deep_ = 0;
 };
@@ -258,7 +329,7 @@ std::string write_plan(const CoupledPlan& plan) {
     return bytes;
 }
 
-CoupledPlan read_plan(const std::string& bytes) {
+CoupledPlan read_plan(const std::string& bytes, const Surroundings& around) {
     constexpr std::size_t start = sizeof magic - 1, head = start + sizeof plan_version + 8;
     if (bytes.size() < head || bytes.compare(0, start, magic) != 0)
         throw std::invalid_argument("it is not a plan of hocket");
@@ -272,7 +343,7 @@ CoupledPlan read_plan(const std::string& bytes) {
         throw std::invalid_argument("it is of version " + std::to_string(version) + ", this library reads " +
                                     std::to_string(plan_version));
     if (sum != checksum(body.data(), body.size())) throw std::invalid_argument("it is damaged");
-    PlanReader line(body);
+    PlanReader line(body, around);
     CoupledPlan plan;
     line(plan.face, plan.program);
     line.get(plan.root);

@@ -17,16 +17,18 @@ namespace hocket {
 struct Variable {
     enum class Kind : int {
         time,
-        input,   // `port` of the outermost level
-        output,  // of a child: the newest value,
-        seen,    // or one of its inputs, at the time reached
-        initial  // of a linear model: number `port` of its initial state
+        input,     // `port` of the outermost level
+        output,    // of a child: the newest value,
+        seen,      // or one of its inputs, at the time reached
+        initial,   // of a linear model: number `port` of its initial state
+        parameter  // of an FMU: its variable `port`, of type `code`
     };
     enum class Type : int { real, integer, boolean };
     Kind kind = Kind::time;
     Type type = Type::real;
     int level = 0, child = 0, port = 0;
     double start = 0.0;
+    int code = 0;
 };
 
 // What messages call the children of a level and their outputs.
@@ -54,7 +56,13 @@ inline constexpr std::uint32_t plan_version = 1;
 
 // Raises std::invalid_argument for simulators that cannot be written down.
 std::string write_plan(const CoupledPlan& plan);
-// Raises std::invalid_argument for bytes that are no plan, or a damaged one.
-CoupledPlan read_plan(const std::string& bytes);
+// Where the FMUs inside lie, and what the names of their instances begin with.
+struct Surroundings {
+    std::string resources, name;
+};
+
+// Raises std::invalid_argument for bytes that are no plan, or a damaged one; std::runtime_error for an FMU
+// inside that cannot be loaded.
+CoupledPlan read_plan(const std::string& bytes, const Surroundings& around);
 
 }  // namespace hocket

@@ -6,6 +6,7 @@
 #include "engine/formulas.hpp"
 #include "engine/level_builder.hpp"
 #include "engine/start_program.hpp"
+#include "fmu/model_exchange.hpp"
 
 namespace hocket {
 
@@ -29,6 +30,38 @@ template <class Line> void list(Line& line, Formulas& it) { it.list(line); }
 template <class Line> void list(Line& line, Block::Setup& it) {
     line(it.inputs, it.outputs, it.degree, it.longest, it.instants, it.takes_part, it.moves);
     line(it.advance, it.show, it.next, it.react, it.state);
+}
+
+// FMUs
+
+template <class Line> void list(Line& line, Group& it) {
+    line(it.type, it.references, it.places, it.negated);
+}
+template <class Line> void list(Line& line, Ratio& it) { line(it.n, it.d, it.fits, it.measured); }
+template <class Line> void list(Line& line, ClockSetup& it) {
+    line(it.reference, it.kind, it.place, it.priority, it.told, it.tunable, it.fractions);
+    line(it.interval, it.shift, it.name);
+}
+template <class Line> void list(Line& line, Method& it) {
+    line(it.a, it.b, it.c, it.multistep, it.longest, it.atol);
+}
+template <class Line> void list(Line& line, Doubted& it) { line(it.output, it.inputs); }
+template <class Line> void list(Line& line, ExchangeSetup& it) {
+    line(it.states, it.indicators, it.completed_step, it.all_move, it.moving, it.doubted, it.method);
+}
+// Its files are where the origin says.
+template <class Line> void list(Line& line, Setup& it) {
+    line(it.name, it.token, it.logging, it.events, it.early, it.grid, it.feeds_through, it.variable);
+    line(it.interpolates, it.inputs, it.outputs, it.set, it.get, it.sloped, it.continuous, it.discrete);
+    line(it.time, it.texts_in, it.texts_out, it.binary_in, it.binary_out, it.clocks, it.clocked_in);
+    line(it.clocked_out, it.clocked_texts_in, it.clocked_texts_out, it.scheduled, it.exchange);
+}
+template <class Line> void list(Line& line, FmuSetting& it) {
+    line(it.structural, it.type, it.references, it.values, it.whole, it.texts);
+}
+template <class Line> void list(Line& line, FmuOrigin& it) {
+    line(it.version, it.folder, it.library, it.prefix, it.settings);
+    line(it.tells_stop, it.tolerant, it.tolerance);
 }
 
 // wires

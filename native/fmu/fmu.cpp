@@ -186,6 +186,16 @@ bool Fmu::put(Type type, const std::vector<fmi::Reference>& references, const st
     return set_group(group, values.data());
 }
 
+bool Fmu::directional(const std::vector<fmi::Reference>& unknowns, const std::vector<fmi::Reference>& knowns,
+                      const std::vector<double>& seed, std::vector<double>& result) {
+    if (!directional_) return wrong("its binary has no function for directional derivatives");
+    const fmi::Status status = directional_(instance_, unknowns, knowns, seed, result);
+    // an FMU that does not give them is not ended by that
+    if (status == fmi::discard || status == fmi::error)
+        return wrong(std::string(directional_.name()) + " failed");
+    return good(status, directional_.name());
+}
+
 bool Fmu::put_whole(Type type, const std::vector<fmi::Reference>& references,
                     const std::vector<std::int64_t>& values) {
     return set_whole(type, references, values);

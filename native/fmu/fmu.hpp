@@ -11,6 +11,7 @@
 
 #include "engine/simulator.hpp"
 #include "fmu/clocks.hpp"
+#include "fmu/directional.hpp"
 #include "fmu/fmi.hpp"
 #include "fmu/library.hpp"
 #include "fmu/log.hpp"
@@ -76,6 +77,25 @@ struct Setup {
     std::shared_ptr<const ExchangeSetup> exchange;  // model exchange: how hocket integrates it
 };
 
+// Values of one type, set before initialisation.
+struct FmuSetting {
+    bool structural = false;  // in configuration mode
+    Type type = Type::real;
+    std::vector<fmi::Reference> references;
+    std::vector<double> values;       // or
+    std::vector<std::int64_t> whole;  // those of 64 bits, or
+    std::vector<std::string> texts;
+};
+
+// What an FMU needs that is started without Python: where it lies, and how it begins.
+struct FmuOrigin {
+    int version = 2;
+    std::string folder, library, prefix;  // the folder it is unpacked in, and the binary there
+    std::vector<FmuSetting> settings;
+    bool tells_stop = false, tolerant = false;
+    double tolerance = 0.0;
+};
+
 // Who goes on from where: the FMU's own state, and what hocket knows beside it.
 class Saved;
 
@@ -104,6 +124,10 @@ class Fmu : public Simulator {
     virtual bool configure(bool enter);  // FMI 3: structural parameters are set in between
     // Reads values of any variable that is no port: as many as `values` has room for.
     bool take(Type type, const std::vector<fmi::Reference>& references, std::vector<double>& values);
+    // How the unknowns change along the seed of the knowns, where it stands, if it gives that.
+    bool gives_directional() const { return static_cast<bool>(directional_); }
+    bool directional(const std::vector<fmi::Reference>& unknowns, const std::vector<fmi::Reference>& knowns,
+                     const std::vector<double>& seed, std::vector<double>& result);
     // What the run will be, told before anything is set: some FMUs reset what was set earlier.
     struct Experiment {
         double t = 0.0;
@@ -113,6 +137,10 @@ class Fmu : public Simulator {
         double tolerance = 0.0;
     };
     bool prepare(const Experiment& experiment);
+    // All of this up to initialisation, as `origin` and `more` say (fmu_start.cpp).
+    bool start(const StartTime& when) override;
+    std::shared_ptr<const FmuOrigin> origin;
+    std::vector<FmuSetting> more;
     bool begin();           // enters initialisation
     bool ready() override;  // leaves initialisation, if that is still to do
     void close();
@@ -288,6 +316,7 @@ class Fmu : public Simulator {
     void warm_up();  // after a step the long way: is the short way open?
 
     std::shared_ptr<Library> library_;
+    DirectionalCalls directional_;
     Function<fmi::StateSize> state_size_;
     Function<fmi::SerialiseState> serialise_;
     Function<fmi::DeserialiseState> deserialise_;

@@ -36,6 +36,7 @@ class Fmu2 final : public Classic<Boolean2> {
         lib.find(deserialise_, "fmi2DeSerializeFMUstate");
         lib.find(real_status_, "fmi2GetRealStatus");
         lib.find(boolean_status_, "fmi2GetBooleanStatus");
+        directional_ = DirectionalCalls(lib, 2);
         if (setup.exchange)
             integrate(2);
         else {

@@ -73,6 +73,7 @@ class Fmu3 final : public Fmu {
         lib.find(get_interval_fraction_, "fmi3GetIntervalFraction");
         lib.find(get_shift_, "fmi3GetShiftDecimal");
         lib.find(get_shift_fraction_, "fmi3GetShiftFraction");
+        directional_ = DirectionalCalls(lib, 3);
         if (setup.scheduled) {
             lib.need(instantiate_scheduled_, "fmi3InstantiateScheduledExecution");
             lib.need(activate_, "fmi3ActivateModelPartition");

@@ -547,16 +547,6 @@ bool Exchange::probe(const double* x, const double* u, double* dx, double* y) {
     return place(x, u) && read_outputs(y);
 }
 
-bool Exchange::directional(const std::vector<fmi::Reference>& unknowns,
-                           const std::vector<fmi::Reference>& knowns, const std::vector<double>& seed,
-                           std::vector<double>& result) {
-    const fmi::Status status = calls_.directional(fmu_.instance_, unknowns, knowns, seed, result);
-    // an FMU that does not give them is not ended by that
-    if (status == fmi::discard || status == fmi::error)
-        return fmu_.wrong(std::string(calls_.directional_name()) + " failed");
-    return succeeds(status, calls_.directional_name());
-}
-
 bool Exchange::nominals(double* values) {
     return states_ == 0 || succeeds(calls_.get_nominals, values, states_);
 }

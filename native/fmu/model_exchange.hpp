@@ -84,13 +84,10 @@ class Exchange {
 
     // outputs and rates at the present time, none of them stale; the inputs stay as they are set
     bool probe(const double* x, const double* u, double* dx, double* y);
-    bool directional(const std::vector<fmi::Reference>& unknowns, const std::vector<fmi::Reference>& knowns,
-                     const std::vector<double>& seed, std::vector<double>& result);
     bool nominals(double* values);
 
     const std::vector<double>& x() const { return x_; }
     const std::vector<double>& inputs() const;
-    bool has_directional() const { return calls_.has_directional(); }
     int indicators() const { return indicators_; }
     bool was_discarded() const { return last_ == fmi::discard; }
 

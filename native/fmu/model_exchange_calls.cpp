@@ -39,7 +39,6 @@ ExchangeCalls::ExchangeCalls(const Library& library, int version) {
         library.need(enter_continuous, "fmi2EnterContinuousTimeMode");
         library.need(update2_, "fmi2NewDiscreteStates");
         library.need(completed2_, "fmi2CompletedIntegratorStep");
-        library.find(directional2_, "fmi2GetDirectionalDerivative");
         return;
     }
     library.need(set_time, "fmi3SetTime");
@@ -54,7 +53,6 @@ ExchangeCalls::ExchangeCalls(const Library& library, int version) {
     library.need(count_indicators, "fmi3GetNumberOfEventIndicators");
     library.need(update3_, "fmi3UpdateDiscreteStates");
     library.need(completed3_, "fmi3CompletedIntegratorStep");
-    library.find(directional3_, "fmi3GetDirectionalDerivative");
 }
 
 Status ExchangeCalls::initialise(Instance instance, bool tolerant, double tolerance, Events& events) const {
@@ -94,16 +92,6 @@ Status ExchangeCalls::complete_step(Instance instance, bool no_return, bool& eve
     event = wanted != 0;
     terminates = ends != 0;
     return status;
-}
-
-Status ExchangeCalls::directional(Instance instance, const std::vector<Reference>& unknowns,
-                                  const std::vector<Reference>& knowns, const std::vector<double>& seed,
-                                  std::vector<double>& result) const {
-    if (directional3_)
-        return directional3_(instance, unknowns.data(), unknowns.size(), knowns.data(), knowns.size(),
-                             seed.data(), seed.size(), result.data(), result.size());
-    return directional2_(instance, unknowns.data(), unknowns.size(), knowns.data(), knowns.size(),
-                         seed.data(), result.data());
 }
 
 }  // namespace hocket

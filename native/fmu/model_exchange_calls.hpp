@@ -30,15 +30,9 @@ class ExchangeCalls {
     fmi::Status initialise(fmi::Instance instance, bool tolerant, double tolerance, Events& events) const;
     fmi::Status update(fmi::Instance instance, Events& events) const;
     fmi::Status complete_step(fmi::Instance instance, bool no_return, bool& event, bool& terminates) const;
-    // How the unknowns change along the seed, a number for each value of the knowns.
-    fmi::Status directional(fmi::Instance instance, const std::vector<fmi::Reference>& unknowns,
-                            const std::vector<fmi::Reference>& knowns, const std::vector<double>& seed,
-                            std::vector<double>& result) const;
     const char* initialise_name() const { return initialise1_.name; }
     const char* update_name() const { return name_of(update1_, update2_, update3_); }
     const char* complete_step_name() const { return name_of(completed1_, completed2_, completed3_); }
-    const char* directional_name() const { return directional3_ ? directional3_.name : directional2_.name; }
-    bool has_directional() const { return directional2_ || directional3_; }
 
   private:
     template <class F1, class F2, class F3>
@@ -52,8 +46,6 @@ class ExchangeCalls {
     Function<fmi::CompletedStep1> completed1_;
     Function<fmi::CompletedStep2> completed2_;
     Function<fmi::CompletedStep3> completed3_;
-    Function<fmi::Directional2> directional2_;
-    Function<fmi::Directional3> directional3_;
 };
 
 }  // namespace hocket

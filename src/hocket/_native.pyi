@@ -730,6 +730,7 @@ class VariableKind(Enum):
     output = ...
     seen = ...
     initial = ...
+    parameter = ...
 
 class VariableType(Enum):
     real = ...
@@ -738,7 +739,15 @@ class VariableType(Enum):
 
 class PlanVariable:
     def __init__(
-        self, *, kind: VariableKind, type: VariableType, level: int, child: int, port: int, start: float
+        self,
+        *,
+        kind: VariableKind,
+        type: VariableType,
+        level: int,
+        child: int,
+        port: int,
+        start: float,
+        code: int,
     ) -> None: ...
 
 def write_plan(
@@ -827,9 +836,6 @@ class Exchange:
     def leave(self) -> None: ...
     def due(self, end: float, /) -> float: ...
     def probe(self, x: _Floats, u: _Floats, outputs: int, /) -> tuple[_Floats, _Floats] | None: ...
-    def directional(
-        self, unknowns: Sequence[int], knowns: Sequence[int], seed: Sequence[float], count: int, /
-    ) -> _Floats | None: ...
     def nominals(self) -> _Floats | None: ...
     @property
     def x(self) -> _Floats: ...
@@ -838,11 +844,20 @@ class Exchange:
     @property
     def indicators(self) -> int: ...
     @property
-    def has_directional(self) -> bool: ...
-    @property
     def discarded(self) -> bool: ...
 
 class Fmu(Simulator):
+    def set_origin(
+        self,
+        *,
+        version: int,
+        folder: str,
+        library: str,
+        prefix: str,
+        settings: Sequence[FmuSetting],
+        tells_stop: bool,
+        tolerance: float | None,
+    ) -> None: ...
     """An FMU; None and False: a call failed, and `problem` says why."""
 
     early: bool
@@ -855,6 +870,15 @@ class Fmu(Simulator):
     def prepare(self, t: float, stop: float | None, tolerance: float | None) -> bool: ...
     def begin(self) -> bool: ...
     def take(self, type: int, references: Sequence[int], count: int) -> list[float] | None: ...
+    def directional(
+        self, unknowns: Sequence[int], knowns: Sequence[int], seed: Sequence[float], count: int, /
+    ) -> list[float] | None:
+        """Return how the unknowns change along the seed of the knowns, where it stands."""
+
+    @property
+    def gives_directional(self) -> bool:
+        """Whether its binary has the function for that."""
+
     def ready(self) -> bool: ...
     def close(self) -> None: ...
     def step(self, t: float, h: float, u: _Floats, /) -> int:
@@ -965,6 +989,18 @@ class ClockSetup:
         interval: tuple[int, int],
         shift: tuple[int, int],
         name: str,
+    ) -> None: ...
+
+class FmuSetting:
+    def __init__(
+        self,
+        *,
+        structural: bool,
+        type: int,
+        references: Sequence[int],
+        values: Sequence[float] = (),
+        whole: Sequence[int] = (),
+        texts: Sequence[bytes] = (),
     ) -> None: ...
 
 class FmuSetup:

@@ -1,5 +1,6 @@
 """The linear reading of what announces its events: classes with due(), FMUs with periodic clocks."""
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -98,12 +99,13 @@ def test_limits_of_a_class_with_due(kind, delay, limit):
         assert (found < 1.0) == (part < 1.0)
 
 
-@pytest.mark.parametrize("case", slow_after(3, LIMITS.items()))
+@pytest.mark.parametrize("case", slow_after(4, itertools.product(LIMITS.items(), ("cs", "me"))))
 def test_limits_of_an_fmu_with_periodic_clocks(tmp_path, case):
-    delay, limit = case
+    (delay, limit), interface = case
     ticks = {"intervalVariability": "constant", "intervalDecimal": 0.1, "shiftDecimal": float(delay % H)}
     row = {"from": ["u"] if delay == 0 else []}
-    file = build("digital", 3, folder=tmp_path, variables={"send": {"ticks": ticks}, "w": row})
+    variables = {"send": {"ticks": ticks}, "w": row}
+    file = build("digital", 3, folder=tmp_path, interfaces=(interface,), variables=variables)
     for part in (0.995, 1.005):
         fmu = hk.Fmu(file, gain=part * limit / float(H), at_once=delay == 0)
         found = radius(loop(fmu, ("w", "u")))

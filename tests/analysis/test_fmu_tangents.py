@@ -9,6 +9,7 @@ from scipy.linalg import expm
 
 import hocket as hk
 from fmus.build import build
+from hocket.analysis.linear_reading import read_linear
 from hocket.analysis.linearisation import linearise
 from hocket.analysis.measure import Outcome
 from hocket.analysis.stability import stability
@@ -327,3 +328,44 @@ def test_no_cache_makes_the_outputs_of_a_run_stale(method, defines, fmu):
         return np.array(found)
 
     assert np.array_equal(rows(defines), rows(()))
+
+
+# co-simulation FMUs that give directional derivatives
+
+
+def cosimulation_pair(folder, version, defines=(), **options):
+    """Return a linear plant as a co-simulation FMU in a loop with a lag, solved by itself in small steps."""
+    overrides = directional(version)
+    file = build("plant", version, folder=folder, defines=defines, **overrides)
+    plant = hk.Fmu(file, interface="co-simulation", isolate=False, **STRAIGHT, **options)
+    lag = hk.StateSpace([[-2.0]], [[1.0]], [[0.7]], x0=[0.2], inputs=["u"], outputs=["y"])
+    rest = hk.Function(lambda t: 0.0, outputs=["y"])
+    links = {"plant.u": "lag.y", "plant.w": "rest.y", "lag.u": "plant.s"}
+    return hk.Composite(hk.Scenario({"plant": plant, "lag": lag, "rest": rest}, links), "1 ms")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_cosimulation_fmu_is_read_from_its_directional_derivatives(version, tmp_path):
+    """They are those of the equations, and give the same Phi as pulses."""
+    found = linearise(cosimulation_pair(tmp_path / "right", version))
+    leaf = next(each for each in found.leaves if each.path == "plant")
+    assert leaf.how == "jacobian"
+    assert leaf.notes[-1].startswith("from its directional derivatives; its answers to pulses differ by ")
+    assert leaf.fit <= 1e-6
+    assert_same(dict(found.made.scenario.models)["plant"], plant_matrices(u=0.14, w=0.0, **STRAIGHT), 1e-12)
+
+    pulses = linearise(cosimulation_pair(tmp_path / "wrong", version, ("NO_DIRECTIONAL",)))
+    (other,) = [each for each in pulses.leaves if each.path == "plant"]
+    assert other.how == "identified"
+    one, two = (
+        np.sort_complex(np.linalg.eigvals(read_linear(each.composite).Phi)) for each in (found, pulses)
+    )
+    alive = two[np.abs(two) > 1e-3]
+    assert max(np.abs(one - each).min() for each in alive) <= 1e-6
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_directional_derivatives_of_a_cosimulation_fmu_that_pulses_deny_are_not_taken(version, tmp_path):
+    found = linearise(cosimulation_pair(tmp_path, version, ("WRONG_DIRECTIONAL",)))
+    leaf = next(each for each in found.leaves if each.path == "plant")
+    assert leaf.how == "identified"

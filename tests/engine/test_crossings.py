@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -231,6 +232,8 @@ def test_wrong_crossings_are_refused_by_name() -> None:
     ):
         with pytest.raises(hk.ScenarioError):
             hk.Crossing(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(hk.ScenarioError, match="`tolerance` cannot be -1 ms"):
+        hk.Crossing("osc.y", tolerance=Fraction(-1, 1000))
     with pytest.raises(hk.ScenarioError, match="names a crossing and a model"):
         hk.Scenario({"osc": oscillator()}, crossings={"osc": hk.Crossing("osc.y")})
     with pytest.raises(hk.ScenarioError, match="not a crossing"):

@@ -1,5 +1,6 @@
 """Sweeps: many runs at a time, in order, whatever happens to some of them."""
 
+import math
 import os
 import signal
 import subprocess
@@ -336,3 +337,35 @@ def test_one_ctrl_c_ends_a_sweep_of_fmus_that_hang(tmp_path, where, processes):
     finally:
         process.kill()
     assert (process.returncode, out, err) == (0, "[('stopped', 0.5), ('stopped', 0.5)]\n", "")
+
+
+def test_a_sweep_is_a_table_and_starts_are_parameters():
+    """A lag from x0 = a towards 0 at rate k: exp(-k) a after 1 s, a (1 - exp(-k)) / k on average."""
+    lag = hk.StateSpace([[-1.0]], [[]], [[1.0]], x0=[1.0], outputs=["y"])
+    level = hk.Composite(hk.Scenario({"lag": lag}), "1 ms")
+    cases = [{"lag.A[1,1]": -k, "lag.x0[1]": a} for k in (1.0, 2.0) for a in (1.0, 3.0)]
+    runs = hk.sweep(level, cases, "1 s", processes=False)
+    assert isinstance(runs, list)
+    frame = runs.to_pandas()
+    assert list(frame.columns) == ["lag.A[1,1]", "lag.x0[1]", "lag.y", "status"]
+    assert frame["lag.y"].to_list() == pytest.approx([a * math.exp(-k) for k in (1, 2) for a in (1, 3)])
+    exact = [a * (1 - math.exp(-k)) / k for k in (1, 2) for a in (1, 3)]
+    assert runs.to_pandas("mean", ["*.y"])["lag.y"].to_list() == pytest.approx(exact, rel=1e-6)
+    assert "<table" in runs._repr_html_()
+    with pytest.raises(hk.ScenarioError, match="quantity"):
+        runs.to_pandas("median")
+    with pytest.raises(hk.ScenarioError, match=r"no element \[2\]"):
+        hk.run(level, 1, parameters={"lag.x0[2]": 0.0})
+
+
+def test_a_run_that_fails_has_a_row_without_values():
+    def far(t, x, u, limit):
+        if t > limit:
+            raise ValueError("too far")
+        return [0.0]
+
+    level = hk.Composite(hk.Scenario({"m": hk.Ode(far, x0=[1.0], limit=5.0)}), "0.1 s")
+    cases = [{"m.limit": 5.0}, {"m.limit": 0.5}]
+    found = hk.sweep(level, cases, 1, processes=False, errors="return").to_pandas()
+    assert found["status"].to_list() == ["finished", "failed"]
+    assert found["m.x1"].isna().to_list() == [False, True]

@@ -87,7 +87,7 @@ def test_runs_begin_at_a_checkpoint(tmp_path: Path) -> None:
 def test_one_table(tmp_path: Path) -> None:
     runs = hk.sweep(lags(), SETS[:3], 2)
     frame = runs.to_pandas()
-    assert frame.index.tolist() == [1, 2, 3]
+    assert runs.numbers == (0, 1, 2)
     assert frame["a.A[1,1]"].tolist() == [one["a.A[1,1]"] for one in SETS[:3]]
     assert frame["b.y"].tolist() == finals(runs)
     runs.to_parquet(tmp_path / "t.parquet")
@@ -98,16 +98,17 @@ def test_one_table(tmp_path: Path) -> None:
         runs.to_parquet(tmp_path / "none" / "t.parquet")
 
 
-def test_a_run_that_failed_has_its_row() -> None:
+def test_a_run_that_failed_has_its_row(tmp_path: Path) -> None:
     ode = hk.Ode(_rate, x0=[1.0], outputs=["x"], k=1.0, method="rk4", step="1/10")
     runs = hk.sweep(
         hk.Composite(hk.Scenario({"o": ode}, {}), "1/10"), [{"o.k": 1.0}, {"o.k": -1.0}], 1, errors="return"
     )
-    rows = runs.rows()
-    assert [row["status"] for row in rows] == ["finished", "failed"]
-    assert rows[0]["o.x"] == pytest.approx(np.exp(-1), rel=1e-5)
-    assert rows[1]["o.x"] is None
-    assert "o" in rows[1]["error"]
+    runs.to_parquet(tmp_path / "t.parquet")
+    table = parquet.read_table(tmp_path / "t.parquet")
+    assert table["status"].to_pylist() == ["finished", "failed"]
+    assert table["o.x"][0].as_py() == pytest.approx(np.exp(-1), rel=1e-5)
+    assert table["o.x"][1].as_py() is None
+    assert "o" in table["error"][1].as_py()
 
 
 def _rate(t: float, x: Any, u: Any, k: float) -> Any:

@@ -458,6 +458,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "pilot_seconds": 1.0,
                 "max_error": 0.5,
                 "deadline": None,
+                "progress": None,
             },
             lambda made: (str(made), repr(made)),
         ),

@@ -27,7 +27,7 @@ from hocket.analysis.forced_response import has_devices
 from hocket.analysis.linear_models import merge_micro_steps, named_leaves, played_sources, with_sources
 from hocket.analysis.linear_reading import Reading, read_linear
 from hocket.analysis.linearisation import SURE, LinearisedLeaf, LinearModels, linearise
-from hocket.analysis.measure import Measure, Outcome, verdict_lines, worst_outcome
+from hocket.analysis.measure import Measure, Outcome, Unjudged, verdict_lines, worst_outcome
 from hocket.analysis.missed_pulses import MissedPulses, find_missed_pulses
 from hocket.analysis.pilot import SECONDS
 from hocket.analysis.posedness import Posedness, posedness
@@ -73,7 +73,7 @@ from hocket.analysis.zero_stability import ZeroStability, zero_stability
 from hocket.errors import ConvergenceError, HocketError, ScenarioError
 from hocket.execution.run import whole_steps
 from hocket.files.experiments import ExperimentLike, as_experiment, check_times
-from hocket.model.arguments import expect, expect_flags, is_flag, is_positive
+from hocket.model.arguments import expect, expect_call, expect_flags, is_flag, is_positive
 from hocket.model.clock import Duration, format_duration
 from hocket.model.composite import Composite
 from hocket.model.experiment import Experiment
@@ -92,6 +92,8 @@ LARGE = 300
 """Numbers in a step above which changes are not tried: that takes as many readings."""
 WIDE, MANY = 100, 20
 """Numbers in a step, and simulators, up to which other steps and stability radii are computed unasked."""
+SMALL = 24
+"""The same numbers where pilot runs decide: there they hold at the start only."""
 DISTURBANCES = 32
 """States of a simulator times its steps per period, up to which its radius is computed unasked."""
 NUMBERS = 2**21
@@ -100,20 +102,6 @@ SOURCE = 100
 """Numbers that a source counts for: it is asked in every step."""
 STATES = 200
 """States up to which relative consistency may start the engine once for each."""
-
-
-@dataclass(frozen=True)
-class Unjudged(Measure):
-    """Measures that could not be taken, and why."""
-
-    reasons: tuple[str, ...]
-    title = "not judged"
-
-    def verdict(self) -> list[str]:
-        return [f"not judged: {reason}" for reason in self.reasons]
-
-    def facts(self) -> dict[str, Any]:
-        return {self.title: self.reasons}
 
 
 class _Named(Generic[M]):
@@ -205,6 +193,7 @@ def check(
     pilot_seconds: float = SECONDS,
     max_error: float = MAX_ERROR,
     deadline: float | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> Check:
     """Return what can be said of a coupling before it is run; raises ScenarioError for what is none.
 
@@ -218,17 +207,21 @@ def check(
     keeps to the linear models at the start. A predicted error above `max_error`, a part of the peak, is
     unsound. With a `deadline`, the real-time factor that is to be kept (1 keeps pace with the clock), it is
     said whether every macro step is computed in time, from execution times that are declared or measured.
+    `progress` is called with what is looked at, as that begins.
     """
     expect_flags(advise=advise, pilot=pilot)
     expect(is_positive(pilot_seconds), "pilot_seconds", pilot_seconds, "seconds, above zero")
     expect(is_positive(max_error), "max_error", max_error, "a part of the peak, above zero: 0.5 is 50 %")
     expect(robust is None or is_flag(robust), "robust", robust, "True, False or None")
+    expect_call("progress", progress, "words: what is looked at")
     experiment = as_experiment(
         what, connections, start=start, stop=stop, step=step, parameters=parameters, done="checked"
     )
     check_times(experiment)
     if experiment.stop is not None:
         whole_steps(experiment.start, experiment.stop, experiment.composite.step)
+    tell = progress or (lambda _: None)
+    tell("linear models")
     posed = posedness(experiment.composite)
     try:
         coupling = _read_coupling(experiment, advise, robust)
@@ -236,12 +229,13 @@ def check(
         fault = error.faults[0]
         why = f"{fault.what}: {fault.where}" if fault.where else fault.what
         return Check((replace(posed, ill_posed=why),))
-    coupling.limit = max_error
     late = find_deadline(experiment, deadline)
+    coupling.limit, coupling.tell = max_error, tell
+    own = [leaf for leaf in coupling.models.leaves if leaf.path not in coupling.inserted or leaf.fit > SURE]
+    coupling.piloted = needs_pilot(experiment, own) and pilot
     coupling.found += [*find_missed_pulses(experiment), *late, posed, coupling.models]
     for name, take in SWITCHED if coupling.modes else MEASURES if coupling.linear else BLIND:
         coupling.attempt(name, take)
-    own = [leaf for leaf in coupling.models.leaves if leaf.path not in coupling.inserted or leaf.fit > SURE]
     piloted = needs_pilot(experiment, own)
     followed = _follow(coupling, pilot_seconds, max_error) if piloted and pilot else None
     led = followed is not None and followed.verdict.leads
@@ -263,7 +257,8 @@ def check(
 def _follow(coupling: Coupling, seconds: float, limit: float) -> Followed | None:
     """Return what pilot runs say, with the weight it has; None: they were not possible, and why is noted."""
     followed = coupling.guard(
-        "pilot runs", lambda: judge_trajectory(coupling.experiment, coupling.linear, seconds, limit)
+        "pilot runs",
+        lambda: judge_trajectory(coupling.experiment, coupling.linear, seconds, limit, coupling.tell),
     )
     return None if followed is None else _weigh(coupling, followed)
 
@@ -271,7 +266,9 @@ def _follow(coupling: Coupling, seconds: float, limit: float) -> Followed | None
 def _weigh(coupling: Coupling, followed: Followed) -> Followed:
     """Return what pilot runs say with the weight it has: first, as a confirmation, or of this run only."""
     judgement, doubts = followed.verdict.judgement, followed.verdict.doubts
-    if linear_models_hold(coupling.get(PredictedError), followed.verdict.error, coupling.models):
+    # what ended early confirms what is linear anyway, not what is only so where it starts
+    seen = followed.verdict.pilots.is_whole or all(leaf.fit <= SURE for leaf in coupling.models.leaves)
+    if seen and linear_models_hold(coupling.get(PredictedError), followed.verdict.error, coupling.models):
         return confirm(followed)
     if coupling.is_sampled and repeats_run(coupling.linear_experiment, followed.verdict.pilots.runs[0]):
         # the reading is that of the run itself, only errors of the steps are not in it
@@ -306,10 +303,14 @@ class Coupling:
     robust: bool | None
     limit: float = math.inf
     """Of the peak: a predicted error above this is unsound."""
+    piloted: bool = False
+    """Whether pilot runs are made."""
     linear: Composite | None = None
     """With linear models, micro steps merged; None: some simulator has none."""
     modes: Mapping[str, OdeModes] = field(default_factory=dict)
     """By path: the modes of what switches, if everything has a linear model."""
+    tell: Callable[[str], None] = lambda _: None
+    """Called with what is looked at."""
     found: list[Measure] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     """Why measures could not be taken."""
@@ -392,6 +393,7 @@ class Coupling:
 
     def attempt(self, name: str, take: Callable[[Coupling], Measure | None]) -> None:
         """Take a measure, or note why there is none."""
+        self.tell(name)
         found = self.guard(name, lambda: take(self))
         self.found += [] if found is None else [found]
 
@@ -535,7 +537,10 @@ def _find_stability_radii(coupling: Coupling) -> StabilityRadii | None:
 
 
 def _is_costly(coupling: Coupling) -> bool:
-    wide = len(coupling.reading.core) > WIDE or len(coupling.models.leaves) > MANY
+    wide = (
+        len(coupling.reading.core) > (SMALL if coupling.piloted else WIDE)
+        or len(coupling.models.leaves) > MANY
+    )
     return wide and not coupling.robust
 
 

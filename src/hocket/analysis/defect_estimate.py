@@ -57,7 +57,9 @@ SAME = 1e-6
 
 def early_end_doubts(run: Run) -> Iterator[str]:
     """Yield that a run did not come to its end."""
-    if run.status != "finished":
+    if run.status == "diverged":
+        yield "the run has diverged: its values have no digit left of what they were at first"
+    elif run.status != "finished":
         reached, last = run.info.get("reached"), last_row_time(run)
         when = "" if reached is None else f" at {reached:g} s"
         lost = reached is not None and last is not None and last < reached - SAME * abs(reached)

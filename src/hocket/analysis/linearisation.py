@@ -7,13 +7,14 @@ Out: the same Composite with stand-ins, and for each simulator how it was obtain
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 
+from hocket.analysis.cosimulation_tangents import describe_source, tangent_of_cosimulation
 from hocket.analysis.event_identification import announces_events, identify_reactor
 from hocket.analysis.identification import ALONE, POOR, identify
 from hocket.analysis.linear_models import IdentifiedModel, PeriodicModel, Tangent, named_leaves
@@ -29,6 +30,14 @@ from hocket.analysis.pulse_responses import (
 from hocket.analysis.sampled_models import SampledStandIn
 from hocket.analysis.stability import MARGIN
 from hocket.analysis.switched_modes import OdeModes, modes_of_ode
+from hocket.analysis.tangent_fit import (
+    TRIED,
+    Look,
+    central_differences,
+    change_sizes,
+    curves_smoothly,
+    tangent_error,
+)
 from hocket.engine.initialise import initialise
 from hocket.engine.opening import open_level
 from hocket.engine.reference.level import Level
@@ -54,19 +63,10 @@ from hocket.simulators.sources import Csv, Function, Table
 from hocket.simulators.state_space import StateSpace
 from hocket.simulators.wrappers.windowed import Windowed
 
-NUDGE = float(np.finfo(float).eps) ** (1 / 3)
-"""Where central differences err least."""
-TRIED = 1e-3
-"""The change of states and inputs at which a tangent is compared with its model."""
-SQUARE = 1.7
-"""The power of a change with which what a tangent leaves out falls at least, where all is smooth."""
 PUSHED, FEW_STEPS = 1e-3, 4
 """How far inputs are moved, and for how many steps, to see whether outputs stand still."""
 REST = 1e-9
 """Rates below this part of the state in a second are those of an equilibrium."""
-
-Look: TypeAlias = Callable[[Array], Array]
-"""Rates and outputs, one behind the other, at a point: states and inputs, one behind the other."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,8 @@ def tangent_of_ode(model: Ode, simulator: Any, point: LinearisationPoint, t: flo
     same = all(np.array_equal(rates_and_outputs(where, t + later), now) for later in LATER)
     notes: tuple[str, ...] = () if same else (f"explicitly time-dependent: linearised at {t:g} s",)
     refusal: RefusedError | None = None
-    for sizes in _change_sizes(x, u):
-        slopes = _central_differences(rates_and_outputs, where, sizes)
+    for sizes in change_sizes(x, u):
+        slopes = central_differences(rates_and_outputs, where, sizes)
         if model.jacobian is not None:
             given = _call_function(model.function(model.jacobian), t, x, u, n**2)
             slopes[:n, :n] = given.reshape(n, n)
@@ -125,21 +125,6 @@ def tangent_of_ode(model: Ode, simulator: Any, point: LinearisationPoint, t: flo
             refusal = refusal or error
     assert refusal is not None
     raise refusal
-
-
-def _change_sizes(x: Array, u: Array) -> Iterator[Array]:
-    """Yield what a change of one is of each state and input: its value or one; then in smaller units.
-
-    Where all states, or all inputs, are small, they are in units that make them so. What stands at zero tells
-    of no units: a gap of half a millimetre is not to be overlooked there.
-    """
-    point = np.abs(np.concatenate([x, u]))
-    ones = np.maximum(point, 1.0)
-    yield ones
-    small = [float(np.abs(part).max(initial=0.0)) for part in (x, u)]
-    if any(0.0 < size < 1.0 for size in small):
-        floors = np.repeat([size if 0.0 < size < 1.0 else 1.0 for size in small], (len(x), len(u)))
-        yield np.maximum(point, floors)
 
 
 class CurvedError(RefusedError):
@@ -229,11 +214,11 @@ def _fit_tangent(
     if moving.any():
         state = int(np.argmax(moving))
         notes = (*notes, f"not an equilibrium: x{state + 1} moves by {there[state]:.3g} per second")
-    fit = _tangent_error(look, point, slopes, sizes)
+    fit = tangent_error(look, point, slopes, sizes)
     if fit > POOR:
         what = f"the residual of its Jacobian is {100.0 * min(fit, 1.0):.0f} % at changes of {TRIED:g}"
         smooth = "it is smooth, but curved: its linear model holds for smaller changes only"
-        why = smooth if _curves_smoothly(look, point, slopes, sizes) else "it is not smooth at this point"
+        why = smooth if curves_smoothly(look, point, slopes, sizes) else "it is not smooth at this point"
         raise CurvedError(f"{what}: {why}")
     if (sizes < np.maximum(np.abs(point), 1.0)).any():
         notes = (*notes, f"linear for changes of about {TRIED * sizes.min():.2g} only")
@@ -241,43 +226,6 @@ def _fit_tangent(
     fixed = model.method in ORDERS
     solver = (cast("MethodName", model.method), model.step) if fixed else ("exact", None)
     return TangentFit(Tangent(model, *matrices, x, constant[:n], constant[n:], *solver), fit, notes)
-
-
-def _central_differences(look: Look, point: Array, sizes: Array) -> Array:
-    """Return the slopes of rates and outputs over states and inputs, from central differences."""
-    columns = []
-    for index, size in enumerate(sizes):
-        above, below = point.copy(), point.copy()
-        above[index] += NUDGE * size
-        below[index] -= NUDGE * size
-        columns.append((look(above) - look(below)) / (above[index] - below[index]))
-    return np.array(columns).T if columns else np.zeros((len(look(point)), 0))
-
-
-def _tangent_error(look: Look, point: Array, slopes: Array, sizes: Array) -> float:
-    """Return how far the tangent is off when a state or an input changes a little, relative to the effect."""
-    there, worst = look(point), 0.0
-    for change in (sign * row for row in np.diag(TRIED * sizes) for sign in (1.0, -1.0)):
-        found, told = look(point + change) - there, slopes @ change
-        size = max(float(np.abs(found).max()), float(np.abs(told).max()))
-        if size > 1e-12 * float(np.abs(there).max(initial=0.0)):
-            worst = max(worst, float(np.abs(found - told).max()) / size)
-    return worst if math.isfinite(worst) else math.inf
-
-
-def _curves_smoothly(look: Look, point: Array, slopes: Array, sizes: Array) -> bool:
-    """Return whether what the tangent leaves out falls with the square of the change, or faster."""
-    there = look(point)
-
-    def left_out(part: float) -> float:
-        changes = (sign * row for row in np.diag(part * TRIED * sizes) for sign in (1.0, -1.0))
-        return max(float(np.abs(look(point + each) - there - slopes @ each).max()) for each in changes)
-
-    whole, half, quarter = left_out(1.0), left_out(0.5), left_out(0.25)
-    if not (math.isfinite(whole) and whole > 0.0 and half > 0.0 and quarter > 0.0):
-        return False
-    powers = math.log2(whole / half), math.log2(half / quarter)
-    return min(powers) >= SQUARE and abs(powers[0] - powers[1]) <= SQUARE - 1.0
 
 
 SURE = 1e-9
@@ -524,6 +472,10 @@ def _constant_leaf(
 
 
 def _identify_leaf(path: str, place: OperatingPoint, still: bool) -> tuple[LinearisedLeaf, Model]:
+    if (given := tangent_of_cosimulation(place)) is not None:
+        tangent, fit = given
+        leaf = LinearisedLeaf(path, "jacobian", fit, len(tangent.A), notes=(describe_source(fit),))
+        return leaf, tangent
     found, model = identify(place), place.model
     made = found.stand_in
     if made is not None:

@@ -10,6 +10,7 @@ nothing else names it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -78,6 +79,20 @@ class Measure(Drawing):
     def facts(self) -> dict[str, Any]:
         """Return what JSON holds of it; keys are those of no other measure."""
         return {self.title: self.rows()}
+
+
+@dataclass(frozen=True)
+class Unjudged(Measure):
+    """Measures that could not be taken, and why."""
+
+    reasons: tuple[str, ...]
+    title = "not judged"
+
+    def verdict(self) -> list[str]:
+        return [f"not judged: {reason}" for reason in self.reasons]
+
+    def facts(self) -> dict[str, Any]:
+        return {self.title: self.reasons}
 
 
 def verdict_lines(measures: Iterable[Measure]) -> list[str]:

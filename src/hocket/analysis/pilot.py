@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from time import perf_counter, process_time
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -47,8 +47,15 @@ SLICE = 0.02
 TIGHTEST = 1e-12
 """The smallest tolerance that a solver is given."""
 
-Look = Callable[[Level, int], None]
-"""Shown the live tree and how many macro steps were made, before the first and after each."""
+
+class Look(Protocol):
+    """Shown the live tree and how many macro steps were made, before the first and after some."""
+
+    @property
+    def stride(self) -> int:
+        """It is shown the tree after so many macro steps, and may be after others."""
+
+    def __call__(self, level: Level, number: int) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +202,7 @@ def run_pilot(
 
         try:
             while done < due and watch.seconds < allowed:
-                made = engine.run(due - done if look is None else int(part), SLICE)
+                made = engine.run(due - done if look is None else _until_look(look, done, part), SLICE)
                 if not made:
                     ended_by = engine.ended_by
                     break
@@ -217,6 +224,12 @@ def run_pilot(
         level.close()
     ports, units = _gather_ports(design, [choice.table for choice in choices], blocks)
     return PilotRun(part, ports, units, int(done / part), failure, ended_by, watch.seconds)
+
+
+def _until_look(look: Look, done: int, part: Fraction) -> int:
+    """Return how many steps there are until the next look."""
+    stride = int(look.stride * part)
+    return stride - done % stride
 
 
 def _row_interval(experiment: Experiment) -> Fraction:

@@ -165,7 +165,7 @@ def _run_shorter_steps(
     except HocketError as error:
         return None, [f"there is no run with {words}: {error.faults[0].what}"]
     if other.status != "finished":
-        how = other.status if other.is_complete else "was interrupted"
+        how = "was interrupted" if other.status == "stopped" else other.status
         when = f"the run with {words} {how} at {other.info['reached']:g} s"
         return other, [f"{when}: what was compared is shorter than the run"]
     return other, []

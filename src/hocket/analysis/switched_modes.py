@@ -30,6 +30,9 @@ ALIKE = 1e-6
 """How far Jacobians of one mode may differ, relative to the largest number in them."""
 DIFFERENT = 1e-3
 """From how far on a place without an event belongs to another mode."""
+KINKED, NARROW = 0.3, 1e-3
+"""The part of a change of slopes that is left within a piece this long, in units of its value or one, where
+there is a kink: what only bends is spread over a longer way."""
 MOST = 8
 """Modes of one Ode at the most."""
 WIDEST = 30
@@ -317,9 +320,54 @@ def _look_far(search: _Search, point: Point, index: int, discrete: Truth, how: s
     value = search.probe.look(point)
     if here is None or value is None:
         return
-    # what is but slightly curved is not another mode
-    if not any(_are_alike(mode, here, value, point, DIFFERENT) for mode in search.modes):
+    # what is but slightly curved is not another mode, nor is what fades smoothly far away
+    if any(_are_alike(mode, here, value, point, DIFFERENT) for mode in search.modes):
+        return
+    if _meets_kink(search.probe, search.modes[0].point, point, index):
         search.add(point, discrete, how)
+
+
+def _meets_kink(probe: _Probe, start: Point, end: Point, index: int) -> bool:
+    """Return whether slopes or values change all at once on the way between two points, by halving.
+
+    The half in which they change more is followed: what only bends is spread over a longer way.
+    """
+    ends = [start, end]
+    first, last = (_look_around(probe, each) for each in ends)
+    if first is None or last is None:
+        return True
+    known = [first, last]
+    largest = left = _change_between(ends, known)
+    while abs(ends[1][index] - ends[0][index]) > NARROW * max(abs(ends[0][index]), abs(ends[1][index]), 1.0):
+        middle = 0.5 * (ends[0] + ends[1])
+        between = _look_around(probe, middle)
+        if between is None:
+            return True
+        changes = [
+            _change_between([ends[0], middle], [known[0], between]),
+            _change_between([middle, ends[1]], [between, known[1]]),
+        ]
+        side = 0 if changes[0] >= changes[1] else 1
+        ends[1 - side], known[1 - side], left = middle, between, changes[side]
+        largest = max(largest, left)
+    return left >= KINKED * largest
+
+
+def _look_around(probe: _Probe, point: Point) -> tuple[Array, Array] | None:
+    """Return rates and outputs at a point, and their slopes; None where they fail."""
+    there, slopes = probe.look(point), probe.slopes(point)
+    return None if there is None or slopes is None else (there, slopes)
+
+
+def _change_between(ends: Sequence[Point], known: Sequence[tuple[Array, Array]]) -> float:
+    """Return how far slopes at two points differ, or the way between them from the tangent at either."""
+    (here, slopes), (there, others) = known
+    step = ends[1] - ends[0]
+    length = float(np.abs(step).max(initial=0.0)) or 1.0
+    off = min(
+        float(np.abs(there - here - each @ step).max(initial=0.0)) / length for each in (slopes, others)
+    )
+    return max(float(np.abs(others - slopes).max(initial=0.0)), off)
 
 
 def _explain_everything(search: _Search, start: Point, discrete: Truth) -> bool:

@@ -7,7 +7,7 @@ Out: a TrajectoryVerdict, the first line of a check; predicted errors, and stabi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -28,6 +28,7 @@ from hocket.analysis.linearisation import LinearisedLeaf
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.pilot import FINEST, PilotRun, Pilots, Stopwatch, make_pilots, run_pilot
 from hocket.analysis.pilot_error import PilotError, PortPilotError, estimate_pilot_error
+from hocket.analysis.scout_runs import ScoutedError, scout_ahead
 from hocket.analysis.stability import looping_leaves
 from hocket.analysis.variational import (
     StateTrace,
@@ -50,6 +51,7 @@ GROWS = 1e3
 """How much more perturbations may grow over the run than in the undivided system."""
 PARTS, RISE = 10, 1.2
 """Parts of a run, and the factor by which the peak in each of the last six is larger: more than a ramp's."""
+ENDED = "the pilot run ended early"
 READING = 0.12
 """Seconds for operating points: after these no more are added."""
 MOST_SIMULATORS, MOST_NUMBERS = 20, 80
@@ -284,21 +286,28 @@ class Followed:
 
 
 def judge_trajectory(
-    experiment: Experiment, linear: Composite | None, seconds: float, limit: float
+    experiment: Experiment,
+    linear: Composite | None,
+    seconds: float,
+    limit: float,
+    tell: Callable[[str], None],
 ) -> Followed:
     """Return what pilot runs say; raises HocketError where they do not start.
 
-    `linear` is the composite with linear models at the start, where all have one.
+    `linear` is the composite with linear models at the start, where all have one; `tell` is called with what
+    is run.
     """
     composite = experiment.composite
     promised, why = predicted_order(composite)
-    trace = StateTrace(composite)
+    tell("pilot run")
+    trace = StateTrace(composite, _count_steps(experiment))
     with np.errstate(all="ignore"):  # what overflows is the verdict's to say, not a warning's
         pilots = make_pilots(
             experiment,
             seconds,
             lambda each: estimate_pilot_error(each, promised).sure,
-            trace if trace.rows else None,
+            trace if trace.is_needed else None,
+            lambda part: tell(f"pilot run with {part}"),
         )
     error = estimate_pilot_error(pilots, promised)
     stability = _read_stability(composite, linear, trace, pilots)
@@ -307,15 +316,31 @@ def judge_trajectory(
     growing = find_growth(composite, pilots) if judgement is Judgement.SOUND else None
     if growing is not None:
         judgement, reason = Judgement.NOT_JUDGED, f"{growing}; {reason}"
+    scouted = None
+    if judgement is Judgement.SOUND and not pilots.is_whole and not pilots.runs[0].ended_by:
+        with np.errstate(all="ignore"):
+            scouted = scout_ahead(experiment, pilots, error, promised)
+        doubts = tuple(
+            f"{each}, {scouted.suggestion}" if each.startswith(ENDED) and scouted.suggestion else each
+            for each in doubts
+        )
+        if objection := scouted.objection(limit, pilots.until):
+            judgement, reason = Judgement.NOT_JUDGED, f"{objection}; up to there {reason}"
+            doubts = tuple(each for each in doubts if not each.startswith(ENDED))
     whole_part = _find_sound_part(experiment, pilots, limit, seconds / 2.0)
     verdict = TrajectoryVerdict(judgement, reason, doubts, pilots, error, limit, whole_part=whole_part)
-    ports = tuple(_port_error(each) for each in error.ports)
+    ports = tuple(_port_error(each, scouted) for each in error.ports)
     prediction = None
     if ports:
         order = _order(error, promised, why)
         until, step = float(pilots.steps * pilots.step), float(pilots.step)
         prediction = PilotPredictedError(ports, until, step, order, limit=limit)
     return Followed(verdict, prediction, stability)
+
+
+def _count_steps(experiment: Experiment) -> int:
+    assert experiment.stop is not None
+    return int((experiment.stop - experiment.start) / experiment.composite.step)
 
 
 def _find_sound_part(experiment: Experiment, pilots: Pilots, limit: float, allowed: float) -> int:
@@ -347,11 +372,11 @@ def _read_stability(
 ) -> TrajectoryStability | None:
     """Return Phi_k along the first pilot run; None: some simulator has no slopes, or it would take long."""
     wiring = plan_tree(composite).leaves.wiring
-    if not trace.rows or pilots.runs[0].failure or len(wiring.models) > MOST_SIMULATORS:
+    if not trace.is_needed or pilots.runs[0].failure or len(wiring.models) > MOST_SIMULATORS:
         return None
     ports, begin = pilots.runs[0].ports, pilots.start
     try:
-        reader = trajectory_reader(composite, linear, trace.rows, ports, begin)
+        reader = trajectory_reader(composite, linear, trace, ports, begin)
         if len(reader.reading.cells) > MOST_NUMBERS:
             return None
         reader.deadline = process_time() + READING
@@ -360,9 +385,15 @@ def _read_stability(
         return None  # a second opinion only: the pilot runs are the first
 
 
-def _port_error(each: PortPilotError) -> PortError:
+def _port_error(each: PortPilotError, scouted: ScoutedError | None) -> PortError:
+    """Return the predicted error of a port; in what the pilots have not seen, as longer steps suggest it."""
     series = each.t, each.values, each.values - each.error
-    return PortError(each.port, each.unit, math.nan, each.largest, each.at, each.scale, series, each.scale)
+    largest, at = each.largest, each.at
+    if scouted is not None and scouted.suggestion:
+        later, when = scouted.ports.get(each.port, (0.0, at))
+        if later > each.relative:
+            largest, at = later * each.scale, when
+    return PortError(each.port, each.unit, math.nan, largest, at, each.scale, series, each.scale)
 
 
 def _order(error: PilotError, promised: int | None, why: str) -> ErrorOrder:
@@ -459,7 +490,7 @@ def _doubts(
     if not pilots.is_whole:
         assert experiment.stop is not None
         whole = format_time(float(experiment.stop))
-        yield f"the pilot run ended early, at {format_time(pilots.until)} s of {whole} s"
+        yield f"{ENDED}, at {format_time(pilots.until)} s of {whole} s"
     if not error.converges:
         yield "the runs with shorter steps do not converge"
     elif not error.settled:

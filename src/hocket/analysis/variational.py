@@ -7,8 +7,9 @@ Out: a VariationalReading: spectral radii as curves, how far perturbations grow,
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from time import process_time
 from typing import Any, cast
@@ -18,14 +19,18 @@ import numpy as np
 from hocket.analysis.exact_solution import block_diagonal, leaf_system, wiring_matrices
 from hocket.analysis.linear_models import Tangent, named_leaves
 from hocket.analysis.linear_reading import Reading, is_linear, leaf_children, read_linear, read_period
-from hocket.analysis.linearisation import NUDGE
+from hocket.analysis.tangent_fit import NUDGE
 from hocket.engine.reference.level import Level
-from hocket.errors import ScenarioError
+from hocket.errors import HocketError, ScenarioError
 from hocket.files.error_estimate import matching_rows
 from hocket.model.composite import Composite
 from hocket.model.protocols import Array, Model
 from hocket.planning.parameters import with_leaves
 from hocket.planning.planner import plan_tree
+from hocket.simulators.fmu.directional import look_at_point
+from hocket.simulators.fmu.exchange import ModelExchange
+from hocket.simulators.fmu.live import CoSimulation
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.methods import ORDERS, MethodName
 from hocket.simulators.ode import Ode
 from hocket.simulators.sources import Csv, Function, Table
@@ -115,6 +120,31 @@ class SlopeFinder:
         return slopes
 
 
+@dataclass(eq=False)
+class FmuSlopes:
+    """The slopes of an FMU, as it gave them at some macro steps while the pilot run was made."""
+
+    seen: dict[int, OperatingSlopes]
+    """By the number of the macro step."""
+    peaks: Array
+    """The largest value of each state."""
+    sizes: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.numbers = sorted(self.seen)
+        self.sizes = tuple(
+            max(each) for each in zip(*(found.sizes for found in self.seen.values()), strict=True)
+        )
+
+    def at(self, number: int) -> OperatingSlopes:
+        """Return the slopes at a macro step: those that were read last."""
+        return self.seen[self.numbers[max(0, bisect_right(self.numbers, number) - 1)]]
+
+    def distance(self, one: OperatingSlopes, two: OperatingSlopes) -> float:
+        """Return how far apart slopes at two points are."""
+        return one.distance(two, self.sizes)
+
+
 @dataclass(frozen=True, eq=False)
 class VariationalReading:
     """Phi_k along a trajectory: each holds from its time until the next."""
@@ -150,13 +180,16 @@ class TrajectoryReader:
     """The inputs of each simulator at the macro steps."""
     start: float
     step: float
+    count: int
+    """Macro steps at which it is known where simulators stand."""
+    given: dict[str, FmuSlopes] = field(default_factory=dict)
+    """The slopes of FMUs, by path."""
     deadline: float = math.inf
     """By process_time."""
 
     def __post_init__(self) -> None:
         self.leaves: list[tuple[str, Any]] = named_leaves(self.reading.composite)
         self.finders: dict[str, SlopeFinder] = {}
-        self.count = min((len(rows) for rows in self.trace.values()), default=0)
         for name, model in self.leaves:
             if isinstance(model, Tangent) and isinstance(model.stands_for, Ode) and name in self.trace:
                 states = np.array(self.trace[name][: self.count]).reshape(self.count, -1)
@@ -172,7 +205,7 @@ class TrajectoryReader:
             self.known[number] = {
                 name: finder.slopes(t, self.trace[name][number], self.inputs[name][number])
                 for name, finder in self.finders.items()
-            }
+            } | {name: found.at(number) for name, found in self.given.items()}
         return self.known[number]
 
     def choose_points(self, most: int) -> list[int]:
@@ -190,7 +223,8 @@ class TrajectoryReader:
 
     def _distance(self, one: int, two: int) -> float:
         here, there = self.slopes_at(one), self.slopes_at(two)
-        return max((self.finders[name].distance(here[name], there[name]) for name in here), default=0.0)
+        known: dict[str, SlopeFinder | FmuSlopes] = {**self.finders, **self.given}
+        return max((known[name].distance(here[name], there[name]) for name in here), default=0.0)
 
     def scan_points(self) -> list[int]:
         """Return macro steps, equally spaced, for a first look at the slopes: these cost little."""
@@ -312,8 +346,11 @@ def _state_sizes(reader: TrajectoryReader, count: int) -> Array:
     """Return what a perturbation of one is of each state: its peak along the trajectory, or one."""
     found: list[float] = []
     for name, model in reader.leaves:
-        rows = np.array(reader.trace.get(name, [])).reshape(len(reader.trace.get(name, [])), -1)
+        kept = reader.trace.get(name, [])
+        rows = np.array(kept).reshape(len(kept), -1) if kept else np.zeros((0, 0))
         n = len(model.x0) if not isinstance(model, Tangent) else len(model.A)
+        if name in reader.given:
+            rows = reader.given[name].peaks[None]
         peaks = np.abs(rows).max(axis=0) if rows.size else np.ones(n)
         found += [float(size) if size > 0.0 else 1.0 for size in peaks]
     return np.array(found) if len(found) == count else np.ones(count)
@@ -343,25 +380,86 @@ def _growth(maps: list[Array], lengths: list[int], states: list[int], sizes: Arr
 
 
 class StateTrace:
-    """Keeps the states of Odes while a pilot run is made."""
+    """Keeps the states of Odes while a pilot run is made, and at some macro steps the slopes of FMUs.
 
-    def __init__(self, composite: Composite):
+    FMUs are asked where they stand: nobody can put them back there later.
+    """
+
+    def __init__(self, composite: Composite, steps: int):
         self.rows: Trace = {
             name: [] for name, model in named_leaves(composite) if isinstance(model, Ode) and not model.events
         }
+        self.fmus: dict[str, dict[int, OperatingSlopes]] = {
+            name: {} for name, model in named_leaves(composite) if _shows_slopes(model)
+        }
+        self.peaks: dict[str, Array] = {}
+        """The largest values of the states of FMUs, by path."""
+        self.every = max(1, math.ceil(steps / POINTS))
+        self.count = 0
+        """Macro steps that were seen, the start included."""
+
+    @property
+    def stride(self) -> int:
+        """After how many macro steps it looks: states of Odes are kept after each."""
+        return 1 if self.rows else self.every
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to keep."""
+        return bool(self.rows or self.fmus)
 
     def __call__(self, level: Level, number: int) -> None:
         """Keep them after so many macro steps."""
+        self.count = max(self.count, number + 1)
         for parent, child, simulator in leaf_children(level):
-            rows = self.rows.get(parent.name(child))
+            path = parent.name(child)
+            rows = self.rows.get(path)
             if rows is not None and len(rows) == number:
                 rows.append(np.array(simulator.x))
+            if path in self.fmus and number % self.every == 0:
+                self._keep_slopes(path, simulator, number)
+
+    def _keep_slopes(self, path: str, simulator: Any, number: int) -> None:
+        """Ask an FMU for its slopes; one that does not give them, or only some, is left out."""
+        try:
+            found = _slopes_of_fmu(simulator)
+        except HocketError:
+            found = None
+        if found is None:
+            del self.fmus[path]
+        else:
+            x, self.fmus[path][number] = found
+            self.peaks[path] = np.maximum(self.peaks.get(path, np.zeros(len(x))), np.abs(x))
+
+
+def _shows_slopes(model: Model) -> bool:
+    """Return whether an FMU in this process may be asked for its slopes."""
+    if not isinstance(model, Fmu) or model.is_isolated or model.ticks or not model.inputs:
+        return False
+    if any(port.held for port in (*model.inputs, *model.outputs)) or model.description.event_indicators:
+        return False
+    return bool(model.exchange) or model.interface_used.directional
+
+
+def _slopes_of_fmu(simulator: Any) -> tuple[Array, OperatingSlopes] | None:
+    """Return states and slopes of a live FMU; for model exchange these are differences if it gives none."""
+    if isinstance(simulator, ModelExchange):
+        parts = simulator.jacobian(0.0, simulator.exchange.inputs[np.newaxis])
+        known = all(np.isfinite(part).all() for part in parts)
+        return (simulator.exchange.x, OperatingSlopes(*parts)) if known else None
+    if not isinstance(simulator, CoSimulation):
+        return None
+    found = look_at_point(simulator)
+    if found is None:
+        return None
+    n, whole = len(found.x), found.slopes
+    return found.x, OperatingSlopes(whole[:n, :n], whole[:n, n:], whole[n:, :n], whole[n:, n:])
 
 
 def trajectory_reader(
     composite: Composite,
     linear: Composite | None,
-    trace: Trace,
+    kept: StateTrace,
     ports: Mapping[str, tuple[Array, Array]],
     start: float,
 ) -> TrajectoryReader:
@@ -370,7 +468,8 @@ def trajectory_reader(
     `linear` is the composite with linear models at the start, if all have one; `ports` are the outputs of the
     pilot run.
     """
-    count = min((len(rows) for rows in trace.values()), default=0)
+    trace = kept.rows
+    count = min((len(rows) for rows in trace.values()), default=kept.count)
     if count < 2:
         raise ScenarioError("no states are known along the trajectory")
     step = float(composite.step)
@@ -382,6 +481,9 @@ def trajectory_reader(
             states = np.array(trace[name][:count]).reshape(count, -1)
             first = SlopeFinder(model, states, inputs[name]).slopes(start, states[0], inputs[name][0])
             changed[name] = _tangent(model, first, states[0])
+        elif kept.fmus.get(name):
+            first = kept.fmus[name][0]
+            changed[name] = _tangent(model, first, np.zeros(len(first.A)))
         elif is_linear(model):
             continue
         elif name in known:
@@ -391,11 +493,12 @@ def trajectory_reader(
         else:
             raise ScenarioError(f"`{name}` has no linear model")
     reading = read_linear(with_leaves(plan_tree(composite).composite, changed))
-    return TrajectoryReader(reading, trace, inputs, start, step)
+    given = {name: FmuSlopes(seen, kept.peaks[name]) for name, seen in kept.fmus.items() if seen}
+    return TrajectoryReader(reading, trace, inputs, start, step, count, given)
 
 
-def _tangent(model: Ode, slopes: OperatingSlopes, x0: Array) -> Tangent:
-    fixed = model.method in ORDERS
+def _tangent(model: Any, slopes: OperatingSlopes, x0: Array) -> Tangent:
+    fixed = model.method in ORDERS and (isinstance(model, Ode) or model.exchange)
     solver = (cast("MethodName", model.method), model.step) if fixed else ("exact", None)
     zero = np.zeros(len(x0)), np.zeros(len(slopes.C))
     return Tangent(model, slopes.A, slopes.B, slopes.C, slopes.D, x0, *zero, *solver)

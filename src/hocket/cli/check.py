@@ -20,7 +20,7 @@ from hocket.cli import run_estimate as runs
 from hocket.cli.command_arguments import isolate_few, locate_faults, read_changed, split_assignment
 from hocket.cli.options import option
 from hocket.cli.output_files import check_outputs
-from hocket.cli.terminal import count_progress
+from hocket.cli.terminal import count_progress, stage_progress
 from hocket.errors import ScenarioError, suggest_nearest
 from hocket.model.clock import seconds
 from hocket.model.composite import Composite
@@ -238,13 +238,15 @@ def check(
 
         with locate_faults(files, ["stop"] if stop else []):
             limit = MAX_ERROR if max_error is None else parse_share(max_error, "--max-error")
-            found = checked(
-                experiment,
-                robust=robust,
-                pilot=pilot,
-                pilot_seconds=pilot_seconds,
-                max_error=limit,
-                deadline=deadline,
-            )
+            with stage_progress(experiment.name or "check", quiet=str(as_json) == "-") as told:
+                found = checked(
+                    experiment,
+                    robust=robust,
+                    pilot=pilot,
+                    pilot_seconds=pilot_seconds,
+                    max_error=limit,
+                    deadline=deadline,
+                    progress=told,
+                )
         measures, outcome, facts = found.measures, found.outcome, {"judgement": str(found.judgement)}
     runs.present_measures(measures, plot, as_json, everything, outcome, facts)

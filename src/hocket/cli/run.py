@@ -202,7 +202,8 @@ def _estimate_trust(experiment: Experiment, done: hocket.Run, quiet: bool) -> Er
     from hocket.analysis.run_measures import run_measures
 
     if done.status != "finished":
-        print_err(f"the run was not finished: `hocket check {done.path}` estimates its error up to here")
+        how = "has diverged" if done.status == "diverged" else "was not finished"
+        print_err(f"the run {how}: `hocket check {done.path}` estimates its error up to here")
         return None
     found = estimate_error(experiment, done.without_accounts(), watch=announce_reruns(quiet))
     found = add_prediction(found, experiment)

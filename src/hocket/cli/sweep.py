@@ -36,7 +36,8 @@ from hocket.cli.options import flag, option
 from hocket.cli.output_files import check_outputs, print_written, run_folder, write_json
 from hocket.cli.terminal import count_progress, is_terminal, plain_table, print_err, print_out, relay_fmu_logs
 from hocket.errors import FileError, ScenarioError, count
-from hocket.execution.sweep_folder import SweepRuns, parse_shard
+from hocket.execution.sweep_folder import parse_shard
+from hocket.execution.sweep_results import SweepResults
 from hocket.files.atomic_files import write_text
 from hocket.model.experiment import Experiment
 
@@ -188,7 +189,7 @@ def _parse_values(experiment: Experiment, name: str, text: str) -> list[Any]:
 
 def _print_results(
     varied: list[dict[str, Any]],
-    results: SweepRuns[hocket.Run | Exception],
+    results: SweepResults,
     place: Path,
     quiet: bool,
     csv: Path | None,

@@ -10,7 +10,8 @@ import logging
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:  # slow, and not needed where nobody looks
     from hocket.execution.session import Progress
     from hocket.model.experiment import Experiment
 
+LATE = 1.0
+"""Seconds after which it is shown what an answer waits for."""
 UNBROKEN = 1000
 """Columns of what is not a terminal."""
 
@@ -197,6 +200,25 @@ def count_progress(name: str, what: str, quiet: bool, total: int = 1) -> Iterato
     with progress_bar(TextColumn(f"{{task.fields[done]}} of {{task.total:g}} {what}")) as bar:
         task = bar.add_task(name, total=total, done=0)
         yield lambda done, wanted: bar.update(task, completed=done, total=wanted, done=int(done))
+
+
+@contextmanager
+def stage_progress(name: str, quiet: bool) -> Iterator[Callable[[str], None] | None]:
+    """Give what is called with the stage that begins; it is shown after a second, where somebody sees it."""
+    if quiet or not is_terminal(stderr=True):
+        yield None
+        return
+    from rich.text import Text
+
+    line = console(stderr=True, moving=True).status("")
+    late = threading.Timer(LATE, line.start)
+    late.daemon = True
+    late.start()
+    try:
+        yield lambda stage: line.update(Text.assemble((name, "bold"), f": {stage}"))
+    finally:
+        late.cancel()
+        line.stop()
 
 
 @contextmanager

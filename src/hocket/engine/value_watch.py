@@ -27,6 +27,10 @@ GROWTH = 1e4
 RISES = 5
 """In so many parts at the end of the run the values must grow, each by a factor of `STEADY`."""
 STEADY = 1.5
+SUDDEN = 1e9
+"""From any part of a run to the last, however it came about: no signal does that."""
+DIVERGED = 1.0 / float(np.finfo(float).eps)
+"""What has grown so much, by itself, has no digit left of what it was before."""
 
 
 @dataclass(frozen=True)
@@ -118,17 +122,30 @@ class ValueWatch:
         ranges = [each for each in self.found.values() if each.kind == "outside its range"]
         return [*ranges, *sorted(self._growth(), key=lambda each: -each.value)]
 
-    def _growth(self) -> Iterator[Finding]:
+    @property
+    def has_diverged(self) -> bool:
+        """Whether a value has grown so much that the run says nothing: it is not a result."""
+        given = self._given()
+        values = ((peaks[:, k], path) for k, peaks, path in self._each())
+        return any(
+            path not in self.sources and self._ratio(column) > DIVERGED * given for column, path in values
+        )
+
+    def _given(self) -> float:
+        """Return how much signals from outside grow."""
         outside = [self._ratio(peaks[:, k]) for k, peaks, path in self._each() if path in self.sources]
-        given = max(outside, default=1.0)
+        return max(outside, default=1.0)
+
+    def _growth(self) -> Iterator[Finding]:
+        given = self._given()
         for k, peaks, path in self._each():
             column = peaks[:, k]
             if np.isinf(column).any():
                 t = self.start + self.span * int(np.flatnonzero(np.isinf(column))[0]) / WINDOWS
                 yield Finding("not finite", path, t, math.inf)
-            elif path not in self.sources and self._ratio(column) > GROWTH * given:
+            elif path not in self.sources and (grown := self._ratio(column)) > GROWTH * given:
                 rises = column[-RISES:] > STEADY * column[-RISES - 1 : -1]
-                if rises.all():
+                if rises.all() or grown > SUDDEN * given:
                     yield Finding("growth", path, self.start + self.span, float(column[-1]))
 
     def _each(self) -> Iterator[tuple[int, Array, str]]:

@@ -316,6 +316,8 @@ class Execution:
         if found := self.watch.findings():
             self.notes = [*self.notes, *merge_notes([str(each) for each in found])]
             self.output.add({"notes": self.notes, "findings": self.watch.facts()})
+        if status == "finished" and self.watch.has_diverged:
+            status = "diverged"
         if self.engine.within_step:
             if status != "ended":  # who has ended it, and where, is noted
                 step = f"stopped within a macro step, at t = {self.time_reached!r} s"

@@ -23,7 +23,6 @@ from hocket.execution.run import experiment_to_run
 from hocket.execution.session import LOOK_INTERVAL, Progress, interruptible
 from hocket.execution.sweep_folder import (
     SWEEP,
-    SweepRuns,
     begin_sweep_folder,
     completed_runs,
     digest_experiment,
@@ -38,6 +37,7 @@ from hocket.execution.sweep_process import (
     make_run,
     pack_experiment,
 )
+from hocket.execution.sweep_results import SweepResults
 from hocket.files.experiments import ExperimentLike, vary_experiment
 from hocket.files.run_folder import Run, TemporaryFolder
 from hocket.model.arguments import (
@@ -71,7 +71,7 @@ def sweep(
     *,
     errors: Literal["raise"] = "raise",
     **options: Any,
-) -> SweepRuns[Run]: ...
+) -> SweepResults: ...
 
 
 @overload
@@ -82,7 +82,7 @@ def sweep(
     *,
     errors: Literal["return"],
     **options: Any,
-) -> SweepRuns[Run | Exception]: ...
+) -> SweepResults: ...
 
 
 def sweep(
@@ -114,7 +114,8 @@ def sweep(
     `folder` keeps the runs as 001, 002 ... With `again` those that have come to their end there are taken,
     the others are made: a sweep that was stopped, or killed, goes on. `shard="3/10"` makes the third of ten
     parts only, which may share a folder. With a `checkpoint` every run begins there, with its parameters from
-    then on. The list has `to_pandas()` and `to_parquet(path)`: one row per run. The first error is raised
+    then on. The list has `to_pandas()` (parameters, final values or other quantities, status) and
+    `to_parquet(path)`: one row per run. The first error is raised
     when all runs are done; `errors="return"` puts errors in the list instead. `progress` is called with the
     number of runs done, parts included, and of all. Ctrl-C stops all of them between two steps, and what
     hangs after a second: the list then ends with the last that was begun.
@@ -140,7 +141,7 @@ def sweep(
     failed = next((result for result in results if isinstance(result, Exception)), None)
     if failed is not None and errors == "raise":
         raise failed
-    return SweepRuns(results, numbers, [sets[number] for number in numbers])
+    return SweepResults(results, [sets[number] for number in numbers], numbers)
 
 
 def _options_from_checkpoint(options: dict[str, Any]) -> dict[str, Any]:

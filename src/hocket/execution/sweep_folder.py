@@ -1,95 +1,27 @@
-"""What is kept of a sweep: its runs as a list and as one table, and its folder, in which it can go on.
+"""The folder of a sweep, in which it can go on; and the parts that a sweep is cut into.
 
-In:  runs with their numbers and parameters; a folder
-Out: a data frame, a Parquet file; which runs of the folder need not be made again
+In:  a folder, and what is swept there
+Out: which of its runs need not be made again
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from hocket.errors import FileError, HocketError, ScenarioError
 from hocket.files.atomic_files import write_text
 from hocket.files.checkpoint import checkpoints_of
 from hocket.files.run_folder import Run
 from hocket.files.toml import dumps
-from hocket.model.arguments import as_path, is_whole
+from hocket.model.arguments import is_whole
 from hocket.model.experiment import Experiment
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SWEEP = "sweep.json"
 """The file in the folder of a sweep that says what is swept."""
-R = TypeVar("R", bound="Run | Exception")
-
-
-class SweepRuns(list[R]):
-    """The runs of a sweep, in their order; as one table with `to_pandas` and `to_parquet`."""
-
-    def __init__(self, runs: Iterable[R], numbers: Sequence[int], parameters: Sequence[Mapping[str, Any]]):
-        super().__init__(runs)
-        self.numbers = tuple(numbers)
-        """Which of all parameters each was made with, from 0 on: a shard has some of them."""
-        self.parameters = tuple(dict(each) for each in parameters)
-        """Those of each run."""
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return a row per run: number (from 1 on), parameters, final values, status and error."""
-        runs = list(zip(self.numbers, self.parameters, self, strict=True))
-        ports = dict.fromkeys(port for _, _, run in runs if isinstance(run, Run) for port in run.ports)
-        found = []
-        for number, parameters, run in runs:
-            finals: dict[str, Any] = dict.fromkeys(ports)
-            error = ""
-            if isinstance(run, Run):
-                finals |= {port: run.final(port) for port in ports if port in run}
-            else:
-                error = str(run).partition("\n")[0]
-            status = run.status if isinstance(run, Run) else "failed"
-            # a parameter may have the name of a port
-            given = {f"{key} (set)" if key in ports else key: value for key, value in parameters.items()}
-            found.append({"run": number + 1, **given, **finals, "status": status, "error": error})
-        return found
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the final values of all runs as one data frame, a row per run."""
-        try:
-            import pandas
-        except ImportError:
-            what, hint = "pandas is not installed", "pip install 'hocket[pandas]'"
-            raise ScenarioError(what, "to_pandas", "the package `pandas`", hint) from None
-        return pandas.DataFrame(self.rows()).set_index("run")
-
-    def to_parquet(self, path: Path | str) -> None:
-        """Write the final values of all runs into one Parquet file, a row per run."""
-        import pyarrow as pa
-        import pyarrow.parquet as parquet
-
-        rows = self.rows()
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        columns = {name: _column([row.get(name) for row in rows]) for name in names}
-        file = as_path(path)
-        try:
-            parquet.write_table(pa.table(columns), file)
-        except OSError as error:
-            raise FileError(
-                f"`{file.name}` cannot be written: {error.strerror or error}", str(file)
-            ) from None
-
-
-def _column(values: list[Any]) -> Any:
-    """Return a column; values of several kinds are text."""
-    import pyarrow as pa
-
-    try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([None if value is None else str(value) for value in values])
 
 
 def parse_shard(shard: str | tuple[int, int] | None) -> tuple[int, int]:

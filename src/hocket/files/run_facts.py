@@ -21,8 +21,11 @@ from typing import Any, Literal, TypeAlias, get_args
 from hocket.errors import FileError
 from hocket.files.atomic_files import read_text
 
-Status: TypeAlias = Literal["running", "finished", "ended", "stopped", "failed", "crashed", "killed"]
-"""`stopped` is Ctrl-C. `crashed`: its process ended by a signal or inside an FMU, of which `error` tells;
+Status: TypeAlias = Literal[
+    "running", "finished", "diverged", "ended", "stopped", "failed", "crashed", "killed"
+]
+"""`diverged`: it came to its end, with values that no digit of its start is left in. `stopped` is Ctrl-C.
+`crashed`: its process ended by a signal or inside an FMU, of which `error` tells;
 `killed`: its process is gone without a word."""
 UNFINISHED: tuple[Status, ...] = ("running", "crashed", "killed")
 """Of a run that was not ended in order; what stands last of it may be torn."""

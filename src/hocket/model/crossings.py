@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
 from hocket.errors import Fault, Place, ScenarioError
 from hocket.model.arguments import check_names, choice_faults, is_number, is_text, set_fields
-from hocket.model.clock import Duration, seconds
+from hocket.model.clock import Duration, format_duration, seconds
 
 Direction: TypeAlias = Literal["falling", "rising", "both"]
 _EXAMPLE = '{"bounce": Crossing("ball.h", "falling")}'
@@ -58,7 +59,8 @@ class Crossing:
             ("tolerance", self.tolerance, _is_tolerance(self.tolerance), "a duration above 0, or None"),
         ):
             if not fits:
-                yield Fault(f"`{name}` cannot be {value!r:.60}", Place(key=name, detail=where), expected)
+                shown = format_duration(value) if isinstance(value, Fraction) else f"{value!r:.60}"
+                yield Fault(f"`{name}` cannot be {shown}", Place(key=name, detail=where), expected)
 
 
 def _is_tolerance(given: Any) -> bool:

@@ -140,6 +140,7 @@ def with_cold_starts(composite: Composite) -> Composite:
 
 _ELEMENT = re.compile(r"(?P<name>\w+)\[(?P<place>\d+)\]")
 _ENTRY = re.compile(r"(?P<matrix>[ABCD])\[(?P<row>\d+), *(?P<column>\d+)\]")
+_START = re.compile(r"x0\[(?P<place>\d+)\]")
 
 
 def walk_models(composite: Composite, inside: str = "") -> Iterator[tuple[str, Model]]:
@@ -302,7 +303,9 @@ def _with_model_parameters(model: Model, values: Mapping[str, Any], path: str) -
 
 def _with_linear_parameters(model: StateSpace, values: Mapping[str, Any], path: str) -> Model:
     """Return a linear model with other parameters of what made it, or other entries of its matrices."""
-    entries = {name: value for name, value in values.items() if _ENTRY.fullmatch(name)}
+    entries = {
+        name: value for name, value in values.items() if _ENTRY.fullmatch(name) or _START.fullmatch(name)
+    }
     others = {name: value for name, value in values.items() if name not in entries}
     recipe = recipe_of(model)
     if recipe is None:
@@ -343,8 +346,10 @@ def _changed_arguments(known: Mapping[str, Any], values: Mapping[str, Any], titl
 
 
 def _with_matrix_entry(model: StateSpace, path: str, name: str, value: Any) -> StateSpace:
-    """Return a linear model with another entry of a matrix: `A[2,1]`, counted from one."""
-    entry = _ENTRY.fullmatch(name)
+    """Return a linear model with another entry of a matrix, or start: `A[2,1]`, `x0[1]`, counted from one."""
+    entry, start = _ENTRY.fullmatch(name), _START.fullmatch(name)
+    if start is not None:
+        return _with_start(model, path, int(start["place"]), value)
     if entry is None:
         what = f"`{path}`, a {type(model).__name__}, has no parameter `{name}`"
         hint = "parameters of other names are those of FMUs, Python classes and equations (`ode`)"
@@ -355,12 +360,26 @@ def _with_matrix_entry(model: StateSpace, path: str, name: str, value: Any) -> S
         what = f"`{path}.{key}` has no entry [{row},{column}]"
         size = f"up to [{rows},{columns}], counted from one" if rows and columns else _entries(model, path)
         raise ScenarioError(what, "", size)
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise ScenarioError(f"`{path}.{name}` is {value!r}", "", "a finite number")
+    _expect_finite(f"{path}.{name}", value)
     matrix = [list(each) for each in getattr(model, key)]
     matrix[row - 1][column - 1] = float(value)
     changed: Any = {key: matrix}
     return replace(model, **changed)
+
+
+def _with_start(model: StateSpace, path: str, place: int, value: Any) -> StateSpace:
+    """Return a linear model that starts with another value of one of its states."""
+    states = len(model.x0)
+    if not 1 <= place <= states:
+        known = f"`{path}.x0[1]` to `[{states}]`" if states else "it has no states"
+        raise ScenarioError(f"`{path}.x0` has no element [{place}]", "", known)
+    _expect_finite(f"{path}.x0[{place}]", value)
+    return replace(model, x0=(*model.x0[: place - 1], float(value), *model.x0[place:]))
+
+
+def _expect_finite(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ScenarioError(f"`{name}` is {value!r}", "", "a finite number")
 
 
 def _size(model: StateSpace, key: str) -> tuple[int, int]:
@@ -376,6 +395,8 @@ def _entries(model: StateSpace, path: str) -> str:
         for key, (rows, columns) in sizes.items()
         if rows * columns
     ]
+    if model.x0:
+        ranges.append(f"`{path}.x0[1]`" + (f" to `[{len(model.x0)}]`" if len(model.x0) > 1 else ""))
     return ", ".join(ranges)
 
 

@@ -151,6 +151,7 @@ def run_card(run: Run) -> str:
     tones: dict[str, Tone] = {
         "ended": "ok",
         "finished": "ok",
+        "diverged": "bad",
         "failed": "bad",
         "crashed": "bad",
         "killed": "bad",
@@ -160,12 +161,17 @@ def run_card(run: Run) -> str:
     reached, stop = info.get("reached"), info.get("stop")
     far = ""
     if isinstance(reached, (int, float)) and isinstance(stop, (int, float)):
-        far = f" at {reached:g} s" if run.status == "finished" else f" at {reached:g} of {stop:g} s"
+        far = (
+            f" at {reached:g} s"
+            if run.status in ("finished", "diverged")
+            else f" at {reached:g} of {stop:g} s"
+        )
     error = str(info.get("error") or "")
     told = f'<pre class="error">{esc(error)}</pre>' if error else ""
     lines = {
         "crashed": ["its process ended inside an FMU or other compiled code; every row so far is here"],
         "killed": ["its process ended without a word; every block of rows that was written is here"],
+        "diverged": ["it came to its end, with values that nothing of its start is left in: see the notes"],
         "stopped": ["it was stopped before its end; every row so far is here"],
         "ended": ["a simulator asked to end the simulation; every row so far is here"],
         "running": ["it is still running: this page shows the rows that there were"],

@@ -42,6 +42,7 @@ _CAUSALITIES: Mapping[VariableKind, Any] = {
     VariableKind.output: "output",
     VariableKind.seen: "output",
     VariableKind.initial: "parameter",
+    VariableKind.parameter: "parameter",
 }
 
 
@@ -61,9 +62,8 @@ def export(
     """Write a co-simulation as an FMU for co-simulation, and return the path of the file.
 
     `what` and what follows up to `parameters` are those of `hocket.run`; `record` chooses the ports that
-    become outputs, in place of those that the scenario records. `fmi` is "2.0" or "3.0".
-    The inputs that nothing drives become inputs. What cannot be exported is refused by name before anything
-    is written.
+    become outputs, in place of those that the scenario records. `fmi` is "2.0" or "3.0". The inputs that
+    nothing drives become inputs. What cannot be exported is refused by name before anything is written.
     """
     expect_texts(name=name, fmi=fmi)
     expect(fmi in _VERSIONS, "fmi", fmi, '"2.0" or "3.0"')
@@ -128,6 +128,8 @@ def _write_archive(target: Path, described: bytes, binary: str, library: Path, p
         archive.writestr("modelDescription.xml", described)
         archive.writestr(PLAN, plan.data)
         archive.writestr(binary, library.read_bytes())
+        for place, source in plan.files:
+            archive.write(source, f"resources/{place}")
 
 
 def find_library() -> Path:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import hocket._native as _native
@@ -25,8 +26,10 @@ from hocket.engine.reference.level import Level
 from hocket.engine.selection import bind_tables
 from hocket.errors import Fault, ScenarioError
 from hocket.execution.fmu_export.exported_variables import ExportedVariable, list_variables
+from hocket.execution.fmu_export.inner_fmus import InnerFmus, is_inner_fmu
 from hocket.execution.session import Job
-from hocket.model.protocols import native_twin
+from hocket.model.protocols import Model, native_twin
+from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.state_space import StateSpaceSimulator
 
 DEGREE = 8
@@ -41,6 +44,8 @@ class ExportedPlan:
     token: str
     """What model description and plan have in common: of another content it is another."""
     variables: tuple[ExportedVariable, ...]
+    files: tuple[tuple[str, Path], ...]
+    """Those of the FMUs inside: where they lie below `resources`, and where they are now."""
     saves: bool
     """Whether the state of all simulators can be saved."""
     adaptive: bool
@@ -62,6 +67,11 @@ def export_plan(job: Job, name: str) -> ExportedPlan:
         why = start_obstacle(root, handover.levels)
         if why:
             raise ScenarioError(f"it cannot be exported: {why}", "export")
+        inner = InnerFmus()
+        for level in handover.levels:
+            for simulator in level.children:
+                if is_inner_fmu(simulator):
+                    inner.add(simulator)
         variables = list_variables(design, job.choices, handover.levels)
         adaptive = bool(design.composite.capabilities.variable_step)
         write = partial(
@@ -78,7 +88,8 @@ def export_plan(job: Job, name: str) -> ExportedPlan:
         content = hashlib.sha256(write(token="") + repr(shown).encode())
         token = "{" + str(uuid.UUID(content.hexdigest()[:32])) + "}"
         saves = all(model.capabilities.rollback for model in design.leaves.wiring.models)
-        return ExportedPlan(write(token=token), token, tuple(variables), saves, adaptive)
+        files = tuple(inner.files())
+        return ExportedPlan(write(token=token), token, tuple(variables), files, saves, adaptive)
     finally:
         for level in reversed(levels_of(root)):
             for simulator in level.children:
@@ -109,21 +120,10 @@ def _obstacles(root: Level) -> Iterator[Fault]:
     if why:
         yield Fault(f"it cannot be exported: {why}", "export", "what compiled code runs", "")
     for level in levels_of(root):
-        if any(level.wiring.texts) or any(level.wiring.text_places):
-            yield Fault(
-                f"`{level.path or 'the outermost level'}` exchanges texts, which an exported FMU does not",
-                "export",
-            )
         for child, simulator in enumerate(level.children):
             if not isinstance(simulator, Level) and not _is_compiled(level, child, simulator):
                 model = level.wiring.models[child]
-                kind = type(model).__name__
-                yield Fault(
-                    f"`{level.name(child)}` ({kind}) runs in Python, and an exported FMU has none",
-                    "export",
-                    "linear models and blocks",
-                    "a block of `hocket.blocks`, or a `StateSpace`, in its place",
-                )
+                yield _name_obstacle(level.name(child), model)
             if level.takes_any_step and isinstance(simulator, StateSpaceSimulator):
                 yield Fault(
                     f"`{level.name(child)}` is a linear model whose steps have any length: "
@@ -134,7 +134,20 @@ def _obstacles(root: Level) -> Iterator[Fault]:
                 )
 
 
+def _name_obstacle(name: str, model: Model) -> Fault:
+    if isinstance(model, Fmu) and model.is_isolated:
+        what = f"`{name}` is isolated: it lives in a process of its own, which an exported FMU does not start"
+        return Fault(what, "export", "an FMU that runs in the process of its importer", "isolate=False")
+    return Fault(
+        f"`{name}` ({type(model).__name__}) runs in Python, and an exported FMU has none",
+        "export",
+        "linear models, blocks, FMUs",
+        "a block of `hocket.blocks`, a `StateSpace` or an FMU in its place",
+    )
+
+
 def _is_compiled(level: Level, child: int, simulator: Any) -> bool:
     if has_native_twin(simulator, level.memory.degrees[child]):
         return False  # it agrees on energies
-    return isinstance(simulator, StateSpaceSimulator) or isinstance(native_twin(simulator), _native.Block)
+    compiled = isinstance(native_twin(simulator), _native.Block) or is_inner_fmu(simulator)
+    return compiled or isinstance(simulator, StateSpaceSimulator)

@@ -18,6 +18,7 @@ from hocket.engine.selection import TableChoice
 from hocket.model.arguments import free_name
 from hocket.model.ports import Port
 from hocket.planning.tree import PlanTree
+from hocket.simulators.fmu.live import CODES, CoSimulation
 from hocket.simulators.state_space import StateSpaceSimulator
 
 TYPES: Mapping[str, VariableType] = {
@@ -44,6 +45,8 @@ class ExportedVariable:
     """It changes at events only."""
     depends: tuple[int, ...] | None = None
     """Of an output: the value references of the inputs that it follows at once; None: not known."""
+    code: int = 0
+    """Of a parameter of an FMU inside: its type there."""
 
     @property
     def native(self) -> PlanVariable:
@@ -55,6 +58,7 @@ class ExportedVariable:
             child=self.child,
             port=self.port,
             start=self.start,
+            code=self.code,
         )
 
 
@@ -68,8 +72,10 @@ def list_variables(
     taken |= {each.name for each in recorded}
     initial = [each for each in _initial_states(levels) if each.name not in taken]
     taken |= {each.name for each in initial}
+    parameters = [each for each in _fmu_parameters(levels) if each.name not in taken]
+    taken |= {each.name for each in parameters}
     time = ExportedVariable(free_name("time", taken), VariableKind.time, "s")
-    return [time, *inputs, *recorded, *initial]
+    return [time, *inputs, *recorded, *initial, *parameters]
 
 
 def _input(number: int, port: Port) -> ExportedVariable:
@@ -130,6 +136,41 @@ def _initial_states(levels: Sequence[Level]) -> Iterator[ExportedVariable]:
                     child=child,
                     port=place,
                     start=float(simulator.z[place]),
+                )
+
+
+_MEANINGS: Mapping[str, VariableType] = {
+    "real": VariableType.real,
+    "float32": VariableType.real,
+    "boolean": VariableType.boolean,
+    **dict.fromkeys(("integer", "int8", "uint8", "int16", "uint16", "int32"), VariableType.integer),
+}
+
+
+def _fmu_parameters(levels: Sequence[Level]) -> Iterator[ExportedVariable]:
+    """Yield the parameters of FMUs inside: single numbers of types that both versions of FMI have."""
+    for number, level in enumerate(levels):
+        for child, simulator in enumerate(level.children):
+            if not isinstance(simulator, CoSimulation):
+                continue
+            model = simulator.model
+            for each in model.description.variables:
+                fits = each.causality == "parameter" and each.variability in ("fixed", "tunable")
+                if not fits or each.type not in _MEANINGS or each.dimensions or each.negated:
+                    continue
+                given = model.settings.given.get(each.name, (each.start,))
+                if given[0] is None or each.alias_of:
+                    continue
+                yield ExportedVariable(
+                    f"{level.name(child)}.{each.name}",
+                    VariableKind.parameter,
+                    each.unit,
+                    _MEANINGS[each.type],
+                    number,
+                    child,
+                    each.reference,
+                    float(given[0]),
+                    code=CODES[each.type],
                 )
 
 

@@ -17,6 +17,13 @@ import numpy as np
 
 from hocket.errors import EndRequestError, SimulatorError
 from hocket.model.protocols import Array, Simulator
+from hocket.simulators.fmu.directional import (
+    directional_columns,
+    directional_slopes,
+    gives_directional,
+    moving_inputs,
+    rate_variables,
+)
 from hocket.simulators.fmu.live import (
     ELSEWHERE,
     CoSimulation,
@@ -27,7 +34,6 @@ from hocket.simulators.fmu.live import (
     state_ranges,
 )
 from hocket.simulators.fmu.ports import element_names
-from hocket.simulators.fmu.variables import FmuVariable
 from hocket.simulators.methods import Cvode, DormandPrince, import_cvode
 
 _NUDGE = float(np.finfo(float).eps) ** (1 / 3)
@@ -79,8 +85,9 @@ class ModelExchange(CoSimulation):
         x, kept = exchange.x, exchange.inputs
         size, point = len(x), np.concatenate([x, contiguous_array(u)[0]])
         found, doubt = self._differences(point, size), ""
-        if self._gives_directional:
-            rows, given = self._directional_slopes(point, size)
+        if gives_directional(self):
+            self._evaluate_at(point, size)
+            rows, given = directional_slopes(self, len(point))
             if given is None:
                 doubt = f"it gives no directional derivatives ({self.driver.problem}): differences are used"
             else:
@@ -89,22 +96,6 @@ class ModelExchange(CoSimulation):
                     found[rows] = given
         self._evaluate_at(np.concatenate([x, kept]), size)
         return found, doubt
-
-    def _directional_slopes(self, point: Array, size: int) -> tuple[list[int], Array | None]:
-        """Return the rows that FMI can tell of, and these as the FMU gives them; None: it refuses."""
-        unknowns, rows = self._rate_variables(), list(range(size))
-        for variable, places in self.model.port_layout.output_ranges:
-            if variable.moves and variable.causality == "output":
-                unknowns.append(variable)
-                rows += [size + place for place in places]
-        given = np.zeros((len(rows), len(point)))
-        self._evaluate_at(point, size)
-        for variable, columns in (*state_ranges(self.model), *self._moving_inputs(size)):
-            part = self._directional_columns(unknowns, variable, len(columns), len(rows))
-            if part is None:
-                return rows, None
-            given[:, list(columns)] = part
-        return rows, given
 
     def _disagreement(self, point: Array, size: int, rows: list[int], given: Array, found: Array) -> str:
         """Return where directional derivatives are not the differences, beyond their noise; "": nowhere."""
@@ -128,41 +119,13 @@ class ModelExchange(CoSimulation):
         """Return the names of rates and outputs, and those of states and inputs."""
         model, sizes = self.model, self.model.settings.sizes
         states = [name for state, _ in state_ranges(model) for name in element_names(state, sizes)]
-        rates = [name for rate in self._rate_variables() for name in element_names(rate, sizes)]
+        rates = [name for rate in rate_variables(self.model) for name in element_names(rate, sizes)]
         return rates + [port.name for port in model.outputs], states + [port.name for port in model.inputs]
-
-    @property
-    def _gives_directional(self) -> bool:
-        return self.model.interface_used.directional and bool(self.exchange.has_directional)
-
-    def _directional_columns(
-        self, unknowns: list[FmuVariable], known: FmuVariable, width: int, count: int
-    ) -> Array | None:
-        """Return how the unknowns change with each of the `width` elements of one known variable."""
-        references = [variable.reference for variable in unknowns]
-        columns = []
-        for element in range(width):
-            seed = [float(element == other) for other in range(width)]
-            column = self.exchange.directional(references, [known.reference], seed, count)
-            if column is None:
-                return None
-            columns.append(column)
-        return np.array(columns).T.reshape(count, width)
-
-    def _rate_variables(self) -> list[FmuVariable]:
-        description = self.model.description
-        return [description.by_name[rate] for _, rate in description.states]
-
-    def _moving_inputs(self, size: int) -> Iterator[tuple[FmuVariable, range]]:
-        """Yield the inputs that may move, each with its columns behind those of the states."""
-        for variable, places in self.model.port_layout.input_ranges:
-            if variable.moves:
-                yield variable, range(size + places.start, size + places.stop)
 
     def _scales(self, point: Array, size: int) -> Array:
         """Return the size of each state and input: its value or its nominal value."""
         nominals = np.concatenate([self._require(self.exchange.nominals()), np.ones(len(point) - size)])
-        for variable, columns in self._moving_inputs(size):
+        for variable, columns in moving_inputs(self.model, size):
             nominals[list(columns)] = variable.nominal or 1.0
         return np.asarray(np.maximum(np.abs(point), np.abs(nominals)))
 
@@ -170,7 +133,7 @@ class ModelExchange(CoSimulation):
         """Return the slopes of rates and outputs, from central differences by a part of each scale."""
         scales = self._scales(point, size)
         slopes = np.zeros((size + len(self.model.outputs), len(point)))
-        for column in (*range(size), *(n for _, columns in self._moving_inputs(size) for n in columns)):
+        for column in (*range(size), *(n for _, columns in moving_inputs(self.model, size) for n in columns)):
             ends, moved = [], []
             for sign in (1.0, -1.0):
                 there = point.copy()
@@ -416,14 +379,14 @@ class CvodeExchange(SolvedExchange):
 
         def slopes(s: float, x: Array, _: Array, filled: Array) -> None:
             self._rates(exchange, s, x)  # it must stand there
-            unknowns, size = self._rate_variables(), len(x)
+            unknowns, size = rate_variables(self.model), len(x)
             states = state_ranges(self.model)
             columns = (
-                self._directional_columns(unknowns, each, len(places), size) for each, places in states
+                directional_columns(self, unknowns, each, len(places), size) for each, places in states
             )
             filled[:] = np.hstack([self._require(part) for part in columns])
 
-        jacobian = slopes if self._gives_directional else None
+        jacobian = slopes if gives_directional(self) else None
         self.tolerances = tolerances
         self.solver = Cvode(rates, self.model.rtol, tolerances, self.longest, jacobian)
         return self.solver

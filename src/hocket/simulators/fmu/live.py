@@ -88,8 +88,9 @@ def _doubted_outputs(model: Fmu) -> list[tuple[int, list[int]]]:
     ]
 
 
-_CODES = {name: code for code, name in enumerate((*FLOATS, *WHOLE[1:], "boolean"))}
-_CODES |= {"integer": _CODES["int32"], "enumeration": _CODES["int64"]}
+CODES = {name: code for code, name in enumerate((*FLOATS, *WHOLE[1:], "boolean"))}
+CODES |= {"integer": CODES["int32"], "enumeration": CODES["int64"]}
+TEXT_CODES = {"string": len(set(CODES.values())), "binary": len(set(CODES.values())) + 1}
 DONE, EARLY = 0, 1
 _LOUDER = "with logging=True, or --log on the command line, it may say more"
 
@@ -229,17 +230,30 @@ class CoSimulation:
                 self._set(setting)
         self._require(native.begin())
 
+    def tell_origin(self, folder: str, library: str) -> None:
+        """Say where its files will lie, for a plan that is started without Python: `start` as data."""
+        description, asked = self.model.description, self.model.tolerance
+        self.driver.set_origin(
+            version=description.major,
+            folder=folder,
+            library=library,
+            prefix=f"{self.model.interface_used.identifier}_" if description.major == 1 else "",
+            settings=[encode_setting(setting) for setting in self.model.settings.settings],
+            tells_stop=self.model.stop_time,
+            tolerance=description.tolerance if asked is None else asked,
+        )
+
     def _set(self, setting: Setting) -> None:
         references = setting.references
         if setting.type in ("string", "binary"):
             texts = [value.encode() if isinstance(value, str) else value for value in setting.values]
             self._require(self.driver.put_texts(references, texts, setting.type == "binary"))
         elif setting.type in ("int64", "uint64", "enumeration"):
-            wrapped = [value - 2**64 if value >= 2**63 else value for value in setting.values]
-            self._require(self.driver.put_whole(_CODES[setting.type], references, wrapped))
+            whole = wrap_whole(setting.values)
+            self._require(self.driver.put_whole(CODES[setting.type], references, whole))
         else:
             values = [float(value) for value in setting.values]
-            self._require(self.driver.put(_CODES[setting.type], references, values))
+            self._require(self.driver.put(CODES[setting.type], references, values))
 
     def ready(self) -> None:
         """Leave initialisation: the inputs are as they shall be. What was set must still be there."""
@@ -253,19 +267,24 @@ class CoSimulation:
 
     def _lost_values(self, setting: Setting) -> Iterator[str]:
         """Yield the values that are others than those that were set, as far as they can be read."""
-        if setting.type not in _CODES:  # texts
+        if setting.type not in CODES:  # texts
             return
         begin = 0
         for variable in setting.variables:
             size = len(self.model.settings.given[variable.name])
             wanted, begin = setting.values[begin : begin + size], begin + size
-            found = self.driver.take(_CODES[setting.type], [variable.reference], size)
+            found = self.driver.take(CODES[setting.type], [variable.reference], size)
             if found is None or not variable.keeps_its_start:
                 continue
             for number, (one, other) in enumerate(zip(wanted, found, strict=True), 1):
                 if not math.isclose(one, other, rel_tol=1e-6 if setting.type == "float32" else 1e-9):
                     element = f"{variable.name}[{number}]" if size > 1 else variable.name
                     yield f"`{element}` was set to {float(one):.9g} and is {other:.9g}"
+
+    def read_reals(self, references: list[int], count: int) -> list[float] | None:
+        """Return the values of real variables, ports or not; None: they cannot be read."""
+        values: list[float] | None = self.driver.take(CODES["real"], references, count)
+        return values
 
     def output(self, t: float, u: Array) -> Array:
         y: Array = self._require(self.driver.output(contiguous_array(u)))
@@ -362,6 +381,23 @@ class FmuInstants(CoSimulation):
     def commit(self) -> bool:
         """Let discrete states change; return whether the FMU wants another instant."""
         return self._require(self.driver.commit()) > 0
+
+
+def encode_setting(setting: Setting) -> _native.FmuSetting:
+    """Return what is set before initialisation, as compiled code sets it."""
+    known: dict[str, Any] = {"structural": setting.stage == "structural", "references": setting.references}
+    if setting.type in ("string", "binary"):
+        texts = [value.encode() if isinstance(value, str) else value for value in setting.values]
+        return _native.FmuSetting(type=TEXT_CODES[setting.type], texts=texts, **known)
+    if setting.type in ("int64", "uint64", "enumeration"):
+        return _native.FmuSetting(type=CODES[setting.type], whole=wrap_whole(setting.values), **known)
+    values = [float(value) for value in setting.values]
+    return _native.FmuSetting(type=CODES[setting.type], values=values, **known)
+
+
+def wrap_whole(values: Sequence[int]) -> list[int]:
+    """Return whole numbers as 64 bits with a sign have them."""
+    return [value - 2**64 if value >= 2**63 else value for value in values]
 
 
 def driver_setup(model: Fmu, name: str) -> _native.FmuSetup:
@@ -465,7 +501,7 @@ def _resources(model: Fmu) -> str:
 def _encode_groups(model: Fmu, ranges: VariableRanges) -> list[_native.VariableGroup]:
     return [
         _native.VariableGroup(
-            type=_CODES[group.type],
+            type=CODES[group.type],
             references=group.references,
             places=group.places,
             negated=group.negated,
