@@ -34,7 +34,7 @@ from hocket.execution.sweep_process import (
     LostProcessError,
     RunTask,
     SweepProcess,
-    make_run,
+    make_varied_run,
     pack_experiment,
 )
 from hocket.execution.sweep_results import SweepResults
@@ -244,11 +244,19 @@ class _Batch:
         self.variants, self.numbers = variants, variants.numbers
         self.options, self.packed, self.cluster = options, packed, cluster
         self.folder = None if variants.folder is None else Path(variants.folder)
+        self.experiments = self._vary() if packed is None else []
+        """Where this process makes the runs: varied before there are threads."""
         self.shares = [0.0] * len(self.numbers)
         """How much of each run is done."""
         self.begun = 0
         self.results: dict[int, Result] = {}
         self.lock = threading.Lock()
+
+    def _vary(self) -> list[Experiment]:
+        experiment, sets = self.variants.experiment, self.variants.sets
+        if "checkpoint" in self.options:
+            return [experiment] * len(self.numbers)
+        return [vary_experiment(experiment, sets[number]) for number in self.numbers]
 
     def run(self, workers: int, progress: Progress | None, interrupted: threading.Event) -> list[Result]:
         """Run all; return what became of those that were begun."""
@@ -329,7 +337,7 @@ class _Batch:
 
         try:
             if process is None:
-                make_run(variants.experiment, self.options, task, update_time, interrupted)
+                make_varied_run(self.experiments[place], self.options, task, update_time, interrupted)
             for attempt in range(TRIES if process is not None else 0):
                 try:
                     process.run(task, update, interrupted)  # type: ignore[union-attr]

@@ -73,6 +73,20 @@ def make_run(
     interrupted: threading.Event,
 ) -> Run:
     """Make one run of a sweep, in this process; `experiment` has not got the parameters yet."""
+    if "checkpoint" not in options:
+        varied = vary_experiment(experiment, task.parameters, f"parameters[{task.number}]")
+        return make_varied_run(varied, options, task, progress, interrupted)
+    return make_varied_run(experiment, options, task, progress, interrupted)
+
+
+def make_varied_run(
+    experiment: Experiment,
+    options: Mapping[str, Any],
+    task: RunTask,
+    progress: Progress | None,
+    interrupted: threading.Event,
+) -> Run:
+    """Make one run whose experiment has its parameters; at a checkpoint they are set there."""
     if task.overwrite:
         clear_unfinished(task.folder)
     rest = dict(options)
@@ -85,8 +99,7 @@ def make_run(
     }
     if checkpoint is not None:
         return run_from_checkpoint(experiment, task.parameters, checkpoint, **kept, **rest)
-    varied = vary_experiment(experiment, task.parameters, f"parameters[{task.number}]")
-    return run_experiment(varied, task.parameters, **kept, **rest)
+    return run_experiment(experiment, task.parameters, **kept, **rest)
 
 
 def pack_experiment(experiment: Experiment, options: Mapping[str, Any]) -> bytes | None:
