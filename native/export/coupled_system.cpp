@@ -313,15 +313,23 @@ bool CoupledSystem::step(double t, double h) {
     Level& root = *plan_.root->level;
     const Clock& clock = root.state.clock;
     const double now = time(), length = clock.span(plan_.face.step);
-    const double unit = plan_.face.adaptive ? clock.span(1) : length;
     if (!(std::fabs(t - now) <= 1e-6 * length))
         return fail("a step from t = " + written(t) + " s was asked for, it is at " + written(now) + " s");
-    const double count = std::round(h / unit);
-    if (!(std::fabs(h - count * unit) <= 1e-6 * length) || count < 1.0 || count > 0x1p52)
-        return fail("a step of " + written(h) + " s is no whole number of steps of " + written(unit) +
-                    " s, which its outermost level makes");
-    const std::int64_t ticks = static_cast<std::int64_t>(count) * (plan_.face.adaptive ? 1 : plan_.face.step);
-    inputs_changed_ = false;
+    std::int64_t ticks = 0;
+    if (plan_.face.adaptive) {  // to the tick next to its end: nothing adds up
+        const double end = std::round((t + h - clock.time(0)) / clock.span(1));
+        if (!(h > 0.0) || !(end > static_cast<double>(root.state.now)) || !(end < 0x1p52))
+            return fail("a step of " + written(h) + " s is shorter than time can tell");
+        ticks = static_cast<std::int64_t>(end) - root.state.now;
+    } else {
+        const double count = std::round(h / length);
+        if (!(std::fabs(h - count * length) <= 1e-6 * length) || count < 1.0 || count > 0x1p52)
+            return fail("a step of " + written(h) + " s is no whole number of steps of " + written(length) +
+                        " s, which its outermost level makes");
+        ticks = static_cast<std::int64_t>(count) * plan_.face.step;
+    }
+    // whether an importer has asked for outputs in between makes no difference
+    if (!refresh()) return false;
     if (!root.step(Span::of(clock, root.state.now, ticks), inputs_.data()))
         return fail(root.state.failures.first());
     const auto width = static_cast<std::ptrdiff_t>(root.state.memory.inputs);
@@ -339,6 +347,7 @@ std::unique_ptr<CoupledSystem::State> CoupledSystem::save() {
         fail(root.state.failures.first());
         return nullptr;
     }
+    state->phase = phase_;
     state->inputs = inputs_;
     state->initial = initial_;
     state->inputs_changed = inputs_changed_;
@@ -352,6 +361,7 @@ bool CoupledSystem::restore(State& state) {
     if (!root.restore(state.snapshot)) return fail(root.state.failures.first());
     if (!state.snapshot.fits()) return fail("the state is not one of this system");
     watch_->go_on_again();
+    phase_ = state.phase;
     inputs_ = state.inputs;
     initial_ = state.initial;
     inputs_changed_ = state.inputs_changed;
@@ -372,6 +382,7 @@ bool CoupledSystem::serialise(State& state) {
     if (saved) {
         ByteWriter to(state.bytes);
         to.put(plan_.face.token);
+        to.put(static_cast<std::uint8_t>(state.phase));
         to.put(static_cast<std::uint8_t>(state.inputs_changed));
         to.put(state.inputs);
         to.put(state.initial);
@@ -384,7 +395,10 @@ std::unique_ptr<CoupledSystem::State> CoupledSystem::deserialise(const std::stri
     auto state = std::make_unique<State>();
     ByteReader from(bytes);
     std::string token;
+    std::uint8_t phase = 0;
     from.get(token);
+    from.get(phase);
+    state->phase = static_cast<Phase>(std::min<std::uint8_t>(phase, 2));
     from.get(state->inputs_changed);
     from.get(state->inputs);
     from.get(state->initial);

@@ -14,6 +14,8 @@ namespace hocket {
 
 class CoupledSystem {
   public:
+    enum class Phase { instantiated, initialising, stepping };
+
     // Raises std::runtime_error, with a reason, for a plan that cannot be read.
     CoupledSystem(std::string name, const std::string& resources);
 
@@ -39,6 +41,7 @@ class CoupledSystem {
     // The state of the whole tree.
     struct State {
         Snapshot snapshot;
+        Phase phase = Phase::stepping;
         std::vector<double> inputs, initial;
         bool inputs_changed = false;
         std::string bytes;  // once it was asked for them
@@ -49,8 +52,6 @@ class CoupledSystem {
     std::unique_ptr<State> deserialise(const std::string& bytes);
 
   private:
-    enum class Phase { instantiated, initialising, stepping };
-
     void build();
     bool start();  // unless nothing has changed since
     bool fail(std::string what);

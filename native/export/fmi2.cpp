@@ -45,6 +45,8 @@ Status get_values(Instance it, const char* function, Type type, const Reference*
         for (std::size_t k = 0; k < count; ++k) {
             double value = 0.0;
             if (!instance.system->get(references[k], type, value)) return false;
+            if (type == Type::integer && !(value >= -0x1p31 && value < 0x1p31))
+                return instance.system->refuse("a whole number has more than 32 bits");
             values[k] = static_cast<T>(value);
         }
         return true;

@@ -274,3 +274,49 @@ def test_inputs_with_start_values_change_no_bit_while_they_are_left_alone(tmp_pa
         output=["plant.x"],
     )
     assert not np.array_equal(blown["plant.x"], calm["plant.x"].values)
+
+
+def test_asking_for_outputs_between_setting_and_stepping_changes_nothing(tmp_path):
+    """A level with consistent outputs evaluates them under new inputs, asked or not."""
+    models = {"gain": hocket.Gain(0.5), "lag": lag()}
+    wires = {"lag.u": "gain.y"}
+    composite = Composite(Scenario(models, wires), "1/10", hocket.Jacobi(outputs="consistent"))
+    file = hocket.export(composite, tmp_path / "chain.fmu")
+    rows = {}
+    for asks in (True, False):
+        slave = Slave(file, tmp_path / f"asks {asks}")
+        slave["gain.u"] = 1.0
+        slave.begin()
+        found = []
+        for k in range(20):
+            slave["gain.u"] = float(k % 3)
+            if asks:
+                assert slave["gain.y"] == 0.5 * (k % 3)
+            slave.fmu.doStep(currentCommunicationPoint=k * 0.1, communicationStepSize=0.1)
+            found.append(slave["lag.y"])
+        rows[asks] = found
+    assert rows[True] == rows[False]
+
+
+@pytest.mark.parametrize("count", slow_after(1, [50, 1000]))
+def test_many_instances_live_beside_each_other(count, masses, tmp_path):
+    folder = extract(str(masses), str(tmp_path / "a"))
+    description = read_model_description(str(masses))
+    instances = []
+    for number in range(count):
+        fmu = FMU2Slave(
+            guid=description.guid,
+            unzipDirectory=folder,
+            modelIdentifier=description.coSimulation.modelIdentifier,
+            instanceName=f"{number}",
+        )
+        fmu.instantiate()
+        fmu.setupExperiment(startTime=0.0)
+        fmu.enterInitializationMode()
+        fmu.exitInitializationMode()
+        fmu.doStep(currentCommunicationPoint=0.0, communicationStepSize=0.01 * (1 + number % 3))
+        instances.append(fmu)
+    shown = {tuple(fmu.getReal([1, 2, 3])) for fmu in instances}
+    assert len(shown) == 3
+    for fmu in instances:
+        fmu.fmi2FreeInstance(fmu.component)

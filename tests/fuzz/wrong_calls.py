@@ -231,6 +231,20 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
             },
             _driven,
         ),
+        "Dae": GoodCall(
+            hk.Dae,
+            {
+                "f": lambda t, x, dx, u: [dx[0] + x[0] - u[0]],
+                "x0": (1.0,),
+                "algebraic": (),
+                "inputs": ("u",),
+                "outputs": ("y",),
+                "rtol": 1e-6,
+                "atol": 1e-9,
+                "folder": "",
+            },
+            _driven,
+        ),
         "Fmu": GoodCall(
             hk.Fmu,
             {
@@ -315,6 +329,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "reverse": False,
                 "balance": None,
                 "eps": 0.05,
+                "power": "product",
             },
             _run_briefly,
         ),
@@ -382,6 +397,21 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
             {"inner": hk.Jacobi(), "tolerance": 1e-6, "at_most": 20, "accelerate": None},
             orchestrated,
         ),
+        "PredictorCorrector": GoodCall(
+            hk.PredictorCorrector, {"inner": hk.Jacobi(), "jacobian": None, "falls": 0.1}, orchestrated
+        ),
+        "Waveform": GoodCall(
+            hk.Waveform,
+            {
+                "samples": 4,
+                "degree": 1,
+                "inner": hk.Jacobi(outputs="stale"),
+                "tolerance": 1e-6,
+                "at_most": 20,
+                "accelerate": None,
+            },
+            orchestrated,
+        ),
         "Multirate": GoodCall(
             hk.Multirate,
             {"rates": {"a": 2}, "scheme": "slowest-first", "outputs": "consistent", "inputs": "clean"},
@@ -443,6 +473,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "early": None,
             },
         ),
+        "interface_jacobian": GoodCall(hk.interface_jacobian, {"what": _coupled()}),
         "check": GoodCall(
             hk.check,
             {

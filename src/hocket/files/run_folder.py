@@ -542,7 +542,7 @@ def _remove_folder(path: Path, owner: int) -> None:
     if os.getpid() == owner:
         try:
             for folder in (path / SAMPLES, path):  # as it was written, in a fifth of the time of rmtree
-                for entry in os.scandir(folder):
+                for entry in list(os.scandir(folder)):  # one that is left half way stays open
                     os.unlink(entry)
                 os.rmdir(folder)
         except OSError:

@@ -35,6 +35,9 @@ from hocket.simulators.state_space import StateSpaceSimulator
 DEGREE = 8
 """The highest power of time in the inputs that the FMU takes."""
 
+FINE = 1_000_000
+"""Ticks in a step of a level with step control, from which on it takes steps of any length."""
+
 
 @dataclass(frozen=True)
 class ExportedPlan:
@@ -73,7 +76,8 @@ def export_plan(job: Job, name: str) -> ExportedPlan:
                 if is_inner_fmu(simulator):
                     inner.add(simulator)
         variables = list_variables(design, job.choices, handover.levels)
-        adaptive = bool(design.composite.capabilities.variable_step)
+        # its steps end at ticks: only where these are fine may an importer choose any
+        adaptive = design.composite.capabilities.variable_step and root.length >= FINE
         write = partial(
             _native.write_plan,
             level=built,
