@@ -18,7 +18,7 @@ from systems import EXAMPLES, ROOT
 
 GALLERY = EXAMPLES / "gallery"
 NAMES = sorted(path.stem for path in GALLERY.glob("*.py") if path.stem not in ("drawing", "weather"))
-LONG = ("building", "hydraulic_crane")
+LONG = ("building", "hydraulic_crane", "thesis_masses", "pid_with_delay")
 """Whose numbers are tested in the fast suite, with less to run."""
 
 

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from hocket.search.fit import fit
     from hocket.search.nest.nest import nest
     from hocket.search.tune.tune import tune
+    from hocket.simulators.dae import Dae
     from hocket.simulators.devs import Atomic, Devs
     from hocket.simulators.fmu.recipe import Fmu
     from hocket.simulators.ode import Event, Ode
@@ -64,7 +65,8 @@ if TYPE_CHECKING:
 __all__ = [  # noqa: RUF022 - in the order of the story
     # what is coupled
     "Scenario", "Connection", "Bond", "Crossing", "Port", "Capabilities",
-    "StateSpace", "Sum", "Gain", "Python", "Ode", "Event", "Fmu", "Table", "Csv", "Schedule", "Function",
+    "StateSpace", "Sum", "Gain", "Python", "Ode", "Dae", "Event",
+    "Fmu", "Table", "Csv", "Schedule", "Function",
     "SimPy", "Devs", "Atomic",
     # how
     "Composite", "Experiment", "Jacobi", "GaussSeidel", "Iterate", "PredictorCorrector", "Waveform",
@@ -124,6 +126,7 @@ if not TYPE_CHECKING:  # a checker of types must go on to see names that are not
         "search.fit": ("fit",),
         "search.nest.nest": ("nest",),
         "search.tune.tune": ("tune",),
+        "simulators.dae": ("Dae",),
         "simulators.devs": ("Atomic", "Devs"),
         "simulators.fmu.recipe": ("Fmu",),
         "simulators.ode": ("Event", "Ode"),

@@ -9,6 +9,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import hocket as hk
+from hocket.analysis import scout_runs
 from hocket.analysis.pilot import Pilots, run_pilot
 from hocket.analysis.pilot_error import estimate_pilot_error
 from hocket.analysis.scout_runs import ScoutedError, scout_ahead
@@ -78,6 +79,15 @@ def test_a_run_that_is_too_short_for_longer_steps_is_extrapolated_or_not_known()
     little, _ = scout(prey_and_predator("200 ms"), 6, Fraction(1, 3))
     assert little.relative == float("inf")
     assert "nothing is known" in little.objection(0.5, 2.0)
+
+
+@pytest.mark.parametrize(("seen", "known"), [(Fraction(3, 4), False), (Fraction(19, 20), True)])
+def test_scouts_that_are_lost_count_unless_nearly_all_was_seen(seen, known, monkeypatch):
+    lost = ScoutedError(float("inf"), 8, "they are lost")
+    monkeypatch.setattr(scout_runs, "_run_scouts", lambda *_: lost)
+    found, _ = scout(prey_and_predator("50 ms"), 6, seen)
+    assert np.isfinite(found.relative) == known
+    assert (found is lost) != known
 
 
 def test_a_factor_of_two_is_kept_from_the_limit():

@@ -67,7 +67,7 @@ def test_a_value_that_violates_an_equation_fails_in_its_row_only():
         "left.x0 = 2: `left.x = right.x` does not hold at the start: left - right is 1",
     ]
     assert re.search(r"001 +1\.5 +failed\n002 +1 +0\.5\d+\n *003 +2 +failed\n", result.stdout)
-    assert sorted(path.name for path in Path("runs/joined-sweep-001").iterdir()) == ["002"]
+    assert sorted(path.name for path in Path("runs/joined-sweep-001").iterdir()) == ["002", "sweep.json"]
 
 
 @pytest.mark.parametrize(

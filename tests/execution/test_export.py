@@ -16,7 +16,7 @@ from fmpy.validation import validate_fmu
 
 import hocket
 from hocket import Composite, Experiment, Python, Scenario, ScenarioError, blocks
-from systems import lag, random_linear, slow_after, three_masses, two_masses
+from systems import ROOT, lag, random_linear, slow_after, three_masses, two_masses
 
 VERSIONS = ("2.0", "3.0")
 
@@ -227,6 +227,11 @@ def test_what_runs_in_python_is_refused_by_name_and_nothing_is_written(tmp_path)
     with pytest.raises(ScenarioError, match=r"`twice` \(Python\) runs in Python"):
         hocket.export(composite, tmp_path / "no.fmu")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_equations_determine_is_not_open_and_their_solver_is_named(tmp_path):
+    with pytest.raises(ScenarioError, match=r"`link` \(Coupler\) runs in Python"):
+        hocket.export(ROOT / "examples" / "massless_link.toml", tmp_path / "no.fmu")
 
 
 def test_a_damaged_plan_is_refused(masses, tmp_path, capfd):

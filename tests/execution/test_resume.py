@@ -83,6 +83,8 @@ def compare(
     if half.status in ("finished", "ended"):  # it has too few steps
         return
     resumed = hk.resume(folder, what)
+    statuses = {whole.status, resumed.status}  # "stopped": a signal came from outside, and rows are missing
+    assert "stopped" not in statuses, "the process was told to stop (SIGTERM) while a run lasted"
     assert resumed.info["resumed"][0] > 0 or half.info.get("within_step")
     assert rows(resumed) == rows(whole)
     assert facts(resumed) == facts(whole)

@@ -72,7 +72,7 @@ def test_models_in_python():
 def test_folders_count_up(tmp_path):
     sets = [{"ode.rate": 1.0}, {"ode.rate": 2.0}]
     hk.sweep(decaying(), sets, 1, folder=tmp_path / "many")
-    assert sorted(path.name for path in (tmp_path / "many").iterdir()) == ["001", "002"]
+    assert sorted(path.name for path in (tmp_path / "many").iterdir()) == ["001", "002", "sweep.json"]
     assert hk.open_run(tmp_path / "many" / "002").info["parameters"] == {"ode.rate": 2.0}
     with pytest.raises(FileError, match="`001` holds a run already"):
         hk.sweep(decaying(), sets, 1, folder=tmp_path / "many")
@@ -178,7 +178,7 @@ def test_ctrl_c_stops_all_and_keeps_the_rows(tmp_path):
     finally:
         process.kill()
     assert out == "['stopped', 'stopped'] True\n"
-    assert sorted(path.name for path in (tmp_path / "many").iterdir()) == ["001", "002"]
+    assert sorted(path.name for path in (tmp_path / "many").iterdir()) == ["001", "002", "sweep.json"]
     run = hk.open_run(tmp_path / "many" / "001")
     assert run["lag.y"].t[-1] == run.info["reached"] > 0
 

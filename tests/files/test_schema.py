@@ -33,6 +33,14 @@ type = "python"
 class = "plant.py:Tank"
 period = "1/3 s"
 parameters = { area = 2, names = ["a", { b = true }] }
+[models.node]
+type = "dae"
+f = "circuit.py:node"
+x0 = [0.3, 0.0]
+algebraic = [1]
+inputs = ["u"]
+outputs = ["q", "v"]
+
 [models.ode]
 type = "ode"
 f = "plant.py:rate"
@@ -144,6 +152,13 @@ parameters = { service = 2 }
 type = "simpy"
 factory = "plant.py:line"
 outputs = ["load", { name = "done", event = true }]
+[models.federation]
+type = "helics"
+inputs = ["i [A]"]
+publications = ["hocket/i"]
+outputs = ["v [V]"]
+subscriptions = ["grid/v"]
+broker = "tcp://10.0.0.1:23404"
 [models.sampled]
 type = "python"
 class = "plant.py:Tank"

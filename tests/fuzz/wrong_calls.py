@@ -231,6 +231,20 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
             },
             _driven,
         ),
+        "Dae": GoodCall(
+            hk.Dae,
+            {
+                "f": lambda t, x, dx, u: [dx[0] + x[0] - u[0]],
+                "x0": (1.0,),
+                "algebraic": (),
+                "inputs": ("u",),
+                "outputs": ("y",),
+                "rtol": 1e-6,
+                "atol": 1e-9,
+                "folder": "",
+            },
+            _driven,
+        ),
         "Fmu": GoodCall(
             hk.Fmu,
             {
@@ -316,6 +330,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "balance": None,
                 "power": "product",
                 "eps": 0.05,
+                "power": "product",
             },
             _run_briefly,
         ),
@@ -367,6 +382,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "tune": hk.Experiment(_coupled()).tune,
                 "uncertain": {},
                 "valid": {},
+                "wcet": {},
                 "original": "",
                 "path": None,
                 "notes": (),
@@ -380,6 +396,21 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
         "Iterate": GoodCall(
             hk.Iterate,
             {"inner": hk.Jacobi(), "tolerance": 1e-6, "at_most": 20, "accelerate": None},
+            orchestrated,
+        ),
+        "PredictorCorrector": GoodCall(
+            hk.PredictorCorrector, {"inner": hk.Jacobi(), "jacobian": None, "falls": 0.1}, orchestrated
+        ),
+        "Waveform": GoodCall(
+            hk.Waveform,
+            {
+                "samples": 4,
+                "degree": 1,
+                "inner": hk.Jacobi(outputs="stale"),
+                "tolerance": 1e-6,
+                "at_most": 20,
+                "accelerate": None,
+            },
             orchestrated,
         ),
         "Multirate": GoodCall(
@@ -443,6 +474,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "early": None,
             },
         ),
+        "interface_jacobian": GoodCall(hk.interface_jacobian, {"what": _coupled()}),
         "check": GoodCall(
             hk.check,
             {
@@ -457,6 +489,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "pilot": True,
                 "pilot_seconds": 1.0,
                 "max_error": 0.5,
+                "deadline": None,
                 "progress": None,
             },
             lambda made: (str(made), repr(made)),
@@ -531,8 +564,30 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "processes": None,
                 "errors": "raise",
                 "folder": None,
+                "again": False,
+                "shard": "1/1",
+                "checkpoint": None,
+                "dask": None,
                 "progress": None,
             },
+        ),
+        "gym": GoodCall(
+            hk.gym,
+            {
+                "experiment": _coupled(),
+                "actions": {"a.u": (-1, 1)},
+                "observations": ["a.y"],
+                "reward": "a.y",
+                "terminated": None,
+                "every": "10 ms",
+                "stop": "20 ms",
+                "parameters": {},
+                "number": None,
+            },
+        ),
+        "linearize": GoodCall(
+            hk.linearize,
+            {"experiment": _coupled(), "inputs": ["a.u"], "outputs": ["b.y"], "at": 0, "discrete": False},
         ),
         "study": GoodCall(
             hk.study,

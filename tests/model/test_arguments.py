@@ -61,6 +61,10 @@ WRONG = {
         "folder": (3,),
         "progress": (3,),
         "step": ("abc",),
+        "again": (3, "yes", True),
+        "shard": (3, "3", "4/3", (0, 1)),
+        "checkpoint": (3, "nowhere"),
+        "dask": (3,),
     }),
     "check": (lambda **given: hk.check(**{"what": PAIR} | given), {
         "what": (3, None),

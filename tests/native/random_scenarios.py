@@ -372,6 +372,8 @@ class Pen:
         self.note(f"iterated to {tolerance}")
         led = None, "relax", "aitken", "quasi-newton", "newton"
         accelerate = led[int(self.aside.integers(len(led)))]
+        if tolerance is None and accelerate != "relax":
+            accelerate = None  # the others lead to a tolerance, or want what can be predicted
         self.note(f"led by {accelerate}")
         return Iterate(explicit, tolerance, at_most, accelerate)
 

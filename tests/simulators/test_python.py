@@ -10,10 +10,15 @@ import numpy as np
 import pytest
 
 from hocket.errors import ScenarioError, SimulatorError
+from hocket.execution.run import run
+from hocket.model.composite import Composite
 from hocket.model.ports import Port
 from hocket.model.protocols import Capabilities, RollbackSimulator, provides
+from hocket.model.scenario import Scenario
+from hocket.orchestrators.iterate import Iterate
 from hocket.simulators.python import Python
 from hocket.simulators.recipes import load, qualified_name
+from systems import ENGINES
 
 
 class Tank:
@@ -335,3 +340,42 @@ def test_half_a_rollback_is_a_fault(has, lacks):
         ScenarioError, match=f"`Half` has `{has}` and no `{lacks}`(.|\n)*did you mean `{misspelt}`"
     ):
         _ = Python(half).capabilities
+
+
+class Lag:
+    """A lag whose state is an array that each step changes in place."""
+
+    inputs = ("u",)
+    outputs = ("y",)
+
+    def __init__(self, careful):
+        self.careful = careful
+
+    def start(self, t):
+        self.x = np.array([1.0])
+
+    def output(self, t):
+        return self.x[0]
+
+    def step(self, t, h, u):
+        self.x += h * (-u[0][0] - self.x)
+
+    def save(self):
+        return self.x.copy() if self.careful else self.x
+
+    def restore(self, state):
+        self.x = state.copy() if self.careful else state
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_saved_state_does_not_change_with_the_object(engine):
+    """Steps that are made again begin where they began, whether or not save() and restore() copy."""
+    shown = []
+    for careful in (True, False):
+        models = {name: Python(Lag, careful=careful) for name in ("a", "b")}
+        pair = Composite(Scenario(models, {"a.u": "b.y", "b.u": "a.y"}), 0.1, Iterate(tolerance=1e-10))
+        shown.append(run(pair, stop=1, engine=engine, folder=None).to_pandas().to_numpy())
+    # the fixed point of a step: x1 = x0 + h (-x1 - x0), both sides alike
+    expected = (0.9 / 1.1) ** np.arange(11)
+    np.testing.assert_allclose(shown[0][:, :2], np.column_stack([expected, expected]), rtol=1e-8)
+    np.testing.assert_array_equal(shown[0], shown[1])

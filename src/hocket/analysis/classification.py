@@ -20,6 +20,7 @@ from hocket.plan import Adapt, Repeat, Restore, Solve, tries, walk
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
 from hocket.simulators.constraint import Coupler
+from hocket.simulators.dae import Dae
 from hocket.simulators.fmu.recipe import Fmu
 from hocket.simulators.ode import Ode
 from hocket.simulators.python import Python
@@ -204,6 +205,8 @@ def _model_description(model: Any) -> str:
             return "linear ODE" if model.A else "algebraic"
         case Ode():
             return "ODE"
+        case Dae():
+            return "DAE of index 1"
         case Fmu():
             return "FMU for model exchange" if model.exchange else "FMU for co-simulation"
         case Python():
@@ -214,6 +217,8 @@ def _model_description(model: Any) -> str:
 
 
 def _solver_description(model: Any) -> str:
+    if isinstance(model, Dae):
+        return _SOLVERS["cvode"]
     stateless = isinstance(model, StateSpace) and not model.A
     if isinstance(model, (StateSpace, Ode)) or (isinstance(model, Fmu) and model.exchange):
         return "none" if stateless else _SOLVERS.get(model.method, model.method)

@@ -28,7 +28,8 @@ from hocket.errors import ScenarioError
 from hocket.files.error_estimate import InputDefect
 from hocket.files.formats import read
 from hocket.files.plotting import Series, draw_series, new_figure, set_axes_title
-from hocket.files.run_folder import SCENARIO, Run
+from hocket.files.run_clearing import SCENARIO
+from hocket.files.run_folder import Run
 from hocket.model.composite import Composite
 from hocket.model.extrapolators import value_at
 from hocket.model.protocols import Array, state_count

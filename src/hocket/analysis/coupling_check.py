@@ -19,6 +19,7 @@ import numpy as np
 from hocket.analysis.announced_events import ANNOUNCING_MODELS
 from hocket.analysis.bond_energy import BondCheck, BondResiduals, balanced_leaves, bond_check
 from hocket.analysis.consistency import Consistency, relative_consistency
+from hocket.analysis.deadline import Deadline, find_deadline
 from hocket.analysis.eigenfrequency import EigenfrequencyStep, eigenfrequency_step
 from hocket.analysis.error_prediction import PredictedError, predicted_error
 from hocket.analysis.exact_solution import ExactSolution, exact_solution
@@ -191,6 +192,7 @@ def check(
     pilot: bool = True,
     pilot_seconds: float = SECONDS,
     max_error: float = MAX_ERROR,
+    deadline: float | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Check:
     """Return what can be said of a coupling before it is run; raises ScenarioError for what is none.
@@ -203,7 +205,9 @@ def check(
     Where not all is linear the plan is run in memory, with its steps and with shorter ones, for about
     `pilot_seconds` of computing time: what these runs say counts, along their trajectory. `pilot=False`
     keeps to the linear models at the start. A predicted error above `max_error`, a part of the peak, is
-    unsound. `progress` is called with what is looked at, as that begins.
+    unsound. With a `deadline`, the real-time factor that is to be kept (1 keeps pace with the clock), it is
+    said whether every macro step is computed in time, from execution times that are declared or measured.
+    `progress` is called with what is looked at, as that begins.
     """
     expect_flags(advise=advise, pilot=pilot)
     expect(is_positive(pilot_seconds), "pilot_seconds", pilot_seconds, "seconds, above zero")
@@ -225,10 +229,11 @@ def check(
         fault = error.faults[0]
         why = f"{fault.what}: {fault.where}" if fault.where else fault.what
         return Check((replace(posed, ill_posed=why),))
+    late = find_deadline(experiment, deadline)
     coupling.limit, coupling.tell = max_error, tell
     own = [leaf for leaf in coupling.models.leaves if leaf.path not in coupling.inserted or leaf.fit > SURE]
     coupling.piloted = needs_pilot(experiment, own) and pilot
-    coupling.found += [*find_missed_pulses(experiment), posed, coupling.models]
+    coupling.found += [*find_missed_pulses(experiment), *late, posed, coupling.models]
     for name, take in SWITCHED if coupling.modes else MEASURES if coupling.linear else BLIND:
         coupling.attempt(name, take)
     piloted = needs_pilot(experiment, own)
@@ -239,7 +244,7 @@ def check(
         coupling.attempt("changes", _try_changes)
     if piloted:
         if followed is not None:
-            whole = (MissedPulses, Posedness, BondCheck, BondResiduals, Unjudged)
+            whole = (MissedPulses, Deadline, Posedness, BondCheck, BondResiduals, Unjudged)
             return Check(
                 tuple(arrange_measures(coupling.all_measures(), followed, whole, (RecommendedChanges,)))
             )

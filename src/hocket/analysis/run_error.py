@@ -34,7 +34,8 @@ from hocket.execution.session import EngineName, Progress
 from hocket.files.error_estimate import ErrorEstimate, PortEstimate, matching_rows
 from hocket.files.formats import read
 from hocket.files.plotting import Series
-from hocket.files.run_folder import SCENARIO, Run
+from hocket.files.run_clearing import SCENARIO
+from hocket.files.run_folder import Run
 from hocket.model.composite import traits_of
 from hocket.model.experiment import Experiment
 from hocket.model.protocols import Array

@@ -35,8 +35,8 @@ CARRIES = 0.1
 """Of the largest error: ports with more than this must show an order."""
 MARGIN = 2.0
 """The factor by which what scouts suggest must be below the limit."""
-COVERED = 0.5
-"""Of the run: what a pilot must have seen to tell of it where there are no scouts."""
+COVERED, NEARLY = 0.5, 0.9
+"""Of the run: what a pilot must have seen to tell of it where there are no scouts, or where they are lost."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,10 @@ def scout_ahead(
     experiment: Experiment, pilots: Pilots, error: PilotError, promised: int | None
 ) -> ScoutedError:
     """Return what the error may be by the end of a run of which the pilots have seen the first part only."""
-    found = _run_scouts(experiment, pilots, error, promised)
-    if found is not None:
-        return found
     seen = (pilots.until - pilots.start) / (float(pilots.asked * pilots.step) or 1.0)
+    found = _run_scouts(experiment, pilots, error, promised)
+    if found is not None and (seen < NEARLY or math.isfinite(found.relative)):
+        return found
     if seen < COVERED:
         return ScoutedError(math.inf, 0, f"of the other {Share(1.0 - seen):.2g} of the run nothing is known")
     grown = max((_extrapolate(each, pilots.start, seen) for each in error.flowing), default=0.0)

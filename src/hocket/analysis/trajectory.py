@@ -352,7 +352,7 @@ def _find_sound_part(experiment: Experiment, pilots: Pilots, limit: float, allow
     if not pilots.runs[0].failure:
         return 0
     before: PilotRun | None = None
-    watch, part = Stopwatch(), 2
+    watch, part = Stopwatch(experiment.composite), 2
     with np.errstate(all="ignore"), suppress(HocketError):
         while part <= 2 * FINEST and watch.seconds < allowed:
             run = run_pilot(experiment, Fraction(part), pilots.asked, allowed - watch.seconds)

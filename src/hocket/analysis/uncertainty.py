@@ -6,11 +6,9 @@ Out: an UncertaintyStudy: bands of every port, sensitivities, and what the macro
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -19,12 +17,12 @@ import numpy as np
 from hocket.analysis.measure import Measure, Outcome, Rows
 from hocket.analysis.parameter_sampling import Design, Method, Sensitivity, find_sensitivities, make_design
 from hocket.analysis.run_error import Watch, estimate_error
-from hocket.errors import FileError, HocketError, ScenarioError, count
+from hocket.errors import HocketError, ScenarioError, count
 from hocket.execution.notebook_progress import notebook_progress
 from hocket.execution.run import experiment_to_run, run_experiment
 from hocket.execution.session import Progress
-from hocket.execution.sweep import OF_EXPERIMENT, run_variants
-from hocket.files.atomic_files import write_text
+from hocket.execution.sweep import OF_EXPERIMENT, Variants, check_variants, run_variants
+from hocket.execution.sweep_folder import begin_sweep_folder, completed_runs, digest_experiment
 from hocket.files.error_estimate import ErrorEstimate, format_time
 from hocket.files.experiments import ExperimentLike, vary_experiment
 from hocket.files.plotting import Series
@@ -314,10 +312,10 @@ def study(
         middle, {}, folder=None if place is None else place / "nominal", overwrite=True, **dict(options)
     )
     kept = None if place is None else place / "runs"
+    variants = Variants(experiment, list(design.parameters()), done, kept, again=True)
+    check_variants(variants)
     shown = notebook_progress("runs") if progress is None else progress
-    results = run_variants(
-        experiment, list(design.parameters()), done, workers, processes, kept, shown, dict(options)
-    )
+    results = run_variants(variants, workers, processes, shown, dict(options))
     error = estimate_error(middle, nominal, watch=watch) if estimate else None
     radii = _spectral_radii(experiment, design) if len(results) == len(design.probabilities) else None
     ports = _find_spreads(design, nominal, results, error, quantity)
@@ -345,48 +343,10 @@ def _begin_folder(place: Path | None, design: Design, experiment: Experiment, se
         "uncertain": {path: str(each) for path, each in design.uncertain.items()},
         "start": str(experiment.start),
         "stop": str(experiment.stop),
-        "scenario": _digest(experiment),
+        "scenario": digest_experiment(experiment),
     }
-    file = place / _STUDY
-    if file.exists():
-        try:
-            before = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError:
-            before = None
-        if before != facts:
-            hint = "another folder, or remove this one"
-            raise ScenarioError(f"{place} holds another study", "folder", "the same arguments again", hint)
-        return dict(_completed_runs(place / "runs", design))
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"the folder `{place}` cannot be made: {error.strerror}", str(place)) from None
-    write_text(file, json.dumps(facts, indent=1))
-    return {}
-
-
-def _digest(experiment: Experiment) -> str:
-    """Return what tells one scenario from another; code is known by its name only."""
-    from hocket.files.toml import dumps
-
-    try:
-        text = dumps(experiment)
-    except HocketError:  # it holds what has no name in a file
-        text = repr(experiment.composite)
-    return sha256(text.encode()).hexdigest()
-
-
-def _completed_runs(folder: Path, design: Design) -> list[tuple[int, Run]]:
-    found = []
-    for number, parameters in enumerate(design.parameters()):
-        each = folder / f"{number + 1:03}"
-        try:
-            run = Run(each.absolute())
-            if run.is_complete and run.info.get("parameters") == parameters:
-                found.append((number, run))
-        except (HocketError, OSError):
-            continue
-    return found
+    again = begin_sweep_folder(place, facts, _STUDY, "study")
+    return completed_runs(place / "runs", list(design.parameters())) if again else {}
 
 
 def _spectral_radii(experiment: Experiment, design: Design) -> Array | None:

@@ -203,6 +203,7 @@ VERBS = {
         "resume",
         "Go on with a run from its newest checkpoint: the same numbers as if it had never ended.",
     ),
+    "host": ("host", "Run one host of a scenario here; it meets the others at a HELICS broker."),
     "sweep": ("sweep", "Run with every combination of parameters, in parallel, and print the final values."),
     "study": (
         "study",

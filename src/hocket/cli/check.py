@@ -186,6 +186,9 @@ def check(
     max_error: Annotated[
         str | None, option("SHARE", "A predicted error above this part of the peak is unsound: 50%, 0.5.")
     ] = None,
+    deadline: Annotated[
+        float | None, option("FACTOR", "Is every step computed in time? 1 keeps pace with the clock.")
+    ] = None,
     quick: runs.Quick = False,
     again: runs.Again = False,
     budget: runs.Budget = False,
@@ -211,11 +214,13 @@ def check(
     Examples:
         hocket check car.toml --stop 10 --algorithm gauss-seidel
         hocket check a.fmu b.fmu --connect b.u=a.y --json -
+        hocket check car.toml --deadline 1
         hocket check runs/car-001 --plot wrong.png
     """
     if runs.is_run(files):
         others = {"--stop": stop, **changes.typed_options(), "--vary": vary, "--robust": robust}
         others |= {"--no-pilot": not pilot, "--max-error": max_error}
+        others |= {"--deadline": deadline is not None}
         others |= {"--pilot-seconds": pilot_seconds != PILOT_SECONDS}
         runs.check_run(files[0], quick, again, plot, as_json, everything, others, budget)
         return
@@ -240,6 +245,7 @@ def check(
                     pilot=pilot,
                     pilot_seconds=pilot_seconds,
                     max_error=limit,
+                    deadline=deadline,
                     progress=told,
                 )
         measures, outcome, facts = found.measures, found.outcome, {"judgement": str(found.judgement)}

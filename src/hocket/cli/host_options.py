@@ -41,6 +41,9 @@ class HostChoices:
         TransportChoice | None,
         option("NAME", "What joins them: memory (if nothing is said), helics or threads."),
     ] = None
+    broker: Annotated[
+        str | None, option("ADDRESS", "Wait there for hosts (`hocket host`): tcp://10.0.0.1:23404.")
+    ] = None
     patience: Annotated[
         float | None, option("SECONDS", "How long a host waits for another before that is an error: 60.")
     ] = None
@@ -64,12 +67,15 @@ def refuse_with_hosts(
 ) -> None:
     """Refuse options that do not go together with hosts, or that are about hosts where there are none."""
     faults = []
-    if choices.distributed:
+    if choices.broker and (choices.distributed or choices.transport):
+        other = "--distributed" if choices.distributed else "--transport"
+        faults.append(Fault(f"`--broker` and `{other}` are given", "--broker", "one of them"))
+    if choices.distributed or choices.broker:
         given = {"--realtime": realtime, "--checkpoint-every": every, "--threads": threads}
         given["--engine"] = engine if engine != "native" else None
         for name, value in given.items():
             if value is not None:
-                faults.append(Fault(f"`{name}` and `--distributed` are given", name, "one of them"))
+                faults.append(Fault(f"`{name}` and hosts are given", name, "one of them"))
     else:
         for name, value in (("--transport", choices.transport), ("--patience", choices.patience)):
             if value is not None:
@@ -85,7 +91,7 @@ def run_on_hosts(
     progress: Progress | None,
 ) -> Run | None:
     """Run on all hosts, if that was asked for."""
-    if not choices.distributed:
+    if not choices.distributed and not choices.broker:
         return None
     from hocket.engine.host_exchange import PATIENCE
     from hocket.execution.distributed.lead import run_distributed
@@ -93,5 +99,11 @@ def run_on_hosts(
     means: Any = MEANS[choices.transport or "memory"]
     patience = PATIENCE if choices.patience is None else choices.patience
     return run_distributed(
-        meant, means=means, parameters=parameters, patience=patience, progress=progress, **vars(kept)
+        meant,
+        means=means,
+        broker=choices.broker or "",
+        parameters=parameters,
+        patience=patience,
+        progress=progress,
+        **vars(kept),
     )

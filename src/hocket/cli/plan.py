@@ -24,6 +24,7 @@ from hocket.errors import merge_notes
 from hocket.files import wording
 from hocket.model.clock import format_duration
 from hocket.model.experiment import Experiment
+from hocket.planning.break_even import BreakEven, break_even
 from hocket.planning.cost import Cost, LinkCost, plan_cost
 from hocket.planning.planner import plan_tree
 from hocket.planning.tree import PlanTree
@@ -59,7 +60,12 @@ def plan(
             print_out("")
         print_out(*_plan_lines(level, around, path or experiment.name))
     if levels:
-        print_out("", *_cost_lines(plan_cost(plan_tree(experiment.composite))))
+        design = plan_tree(experiment.composite)
+        made = plan_cost(design)
+        print_out("", *_cost_lines(made))
+        even = break_even(design, made)
+        if even is not None:
+            print_out(*map(indent, _break_even_lines(even)))
         print_notes(experiment.notes)
     if plot:
         write_timeline_svg(plan_tree(experiment.composite), experiment.name, plot)
@@ -137,6 +143,24 @@ def _link_cost_line(each: LinkCost, made: Cost) -> str:
     now = f"{each.each.messages} ({each.bytes(each.each)} bytes) every {step}{iterations}"
     start = f"{each.start.messages} ({each.bytes(each.start)} bytes) to start"
     return f"messages from {each.source} to {each.target}: {now}; {start}"
+
+
+GAIN = 1.5
+"""A gain of which it is said from how much work on there is."""
+
+
+def _break_even_lines(even: BreakEven) -> Iterator[str]:
+    """Yield how the work is shared, and from how much of it on several hosts gain."""
+    shares = ", ".join(f"{host} {100 * share:.3g} %" for host, share in even.shares.items())
+    yield f"work by simulator steps: {shares}"
+    if not even.parallel:
+        yield "hosts wait for each other: they gain nothing over one host"
+    elif even.exchange == 0.0:
+        yield f"links cost nothing: {len(even.shares)} hosts gain at most {even.limit:.3g} times"
+    else:
+        more = "" if even.limit <= GAIN else f", {GAIN} times from {even.work_for(GAIN):.3g} s on"
+        gains = f"{len(even.shares)} hosts gain from {even.work_for(1.0):.3g} s of work per exchange on"
+        yield f"{gains}{more}; at most {even.limit:.3g} times"
 
 
 def _format_fraction(number: Fraction) -> str:

@@ -21,7 +21,8 @@ from hocket.cli.terminal import print_err
 from hocket.errors import FileError, ScenarioError
 from hocket.files.error_estimate import add_bands, read_estimate
 from hocket.files.plotting import save_figure
-from hocket.files.run_folder import REPORT, Run
+from hocket.files.run_clearing import REPORT
+from hocket.files.run_folder import Run
 from hocket.model.code_loading import is_code_refused
 
 WRITERS: Mapping[str, Callable[..., None]] = {

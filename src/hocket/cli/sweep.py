@@ -36,6 +36,8 @@ from hocket.cli.options import flag, option
 from hocket.cli.output_files import check_outputs, print_written, run_folder, write_json
 from hocket.cli.terminal import count_progress, is_terminal, plain_table, print_err, print_out, relay_fmu_logs
 from hocket.errors import FileError, ScenarioError, count
+from hocket.execution.sweep_folder import parse_shard
+from hocket.execution.sweep_results import SweepResults
 from hocket.files.atomic_files import write_text
 from hocket.model.experiment import Experiment
 
@@ -66,6 +68,17 @@ def sweep(
     in_process: Annotated[
         bool, flag("--in-process", "Run FMUs in threads of this process, which they may end.")
     ] = False,
+    again: Annotated[
+        bool, flag("--again", "Go on in --folder: runs that have come to their end there are taken.")
+    ] = False,
+    shard: Annotated[
+        str | None, option("PART/PARTS", "Make one part of the runs only: 3/10 is the third of ten.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, option("RUN", "Begin every run at the newest checkpoint of this run, or file.")
+    ] = None,
+    dask: Annotated[str | None, option("ADDRESS", "The address of a Dask scheduler: tcp://...")] = None,
+    parquet: Annotated[Path | None, option("FILE", "Write the table, all of it, as Parquet.")] = None,
     quiet: Annotated[bool, flag("--quiet", "Print the folder of the runs only.")] = False,
     csv: Annotated[Path | None, option("FILE", "Write the table, all of it; -: print it instead.")] = None,
     as_json: options.Json = None,
@@ -78,11 +91,14 @@ def sweep(
     Examples:
         hocket sweep ball.fmu --vary e=0.5,0.7,0.9 --vary h0=1:2:11
         hocket sweep car.ssp --vary spring.k=1e4:4e4:16 --csv k.csv
+        hocket sweep car.ssp --vary spring.k=1e4:4e4:1000 --folder runs/k --again --shard 3/10
     """
     experiment = read_for_run("sweep", files, changes, fmus.observe or (), fmu_options(fmus), stop, ledger)
     fixed = parse_assignments(experiment, changes.assign or ())
     varied = _parameter_combinations(experiment, vary)
-    check_outputs(as_json, others=[csv])
+    check_outputs(as_json, others=[csv, parquet])
+    if again and folder is None:
+        raise ScenarioError("`--again` needs `--folder`", "--again", "the folder of the sweep that goes on")
     typed = {"start": start, "stop": stop, "every": every, "record": record, "set": changes.assign}
     with (
         run_folder(folder, f"{folder_stem(files, experiment)}-sweep", overwrite) as place,
@@ -102,14 +118,23 @@ def sweep(
             processes=False if in_process else None,
             overwrite=overwrite,
             workers=workers,
+            again=again,
+            shard=shard,
+            checkpoint=checkpoint,
+            dask=dask,
             errors="return",
             progress=progress,
         )
         said += [str(result) for result in results if isinstance(result, Exception)]
         _raise_scenario_fault(results)
-    _print_results(varied, results, place, quiet, csv, as_json)
+    part, parts = parse_shard(shard)
+    asked = varied[part - 1 :: parts]
+    _print_results(asked, results, place, quiet, csv, as_json)
+    if parquet:
+        results.to_parquet(parquet)
+        print_written(parquet)
     good = [isinstance(result, hocket.Run) and result.is_complete for result in results]
-    if not all(good) or len(results) < len(varied):
+    if not all(good) or len(results) < len(asked):
         raise typer.Exit(1)
 
 
@@ -164,7 +189,7 @@ def _parse_values(experiment: Experiment, name: str, text: str) -> list[Any]:
 
 def _print_results(
     varied: list[dict[str, Any]],
-    results: Sequence[hocket.Run | Exception],
+    results: SweepResults,
     place: Path,
     quiet: bool,
     csv: Path | None,
@@ -175,7 +200,10 @@ def _print_results(
     gains = list(dict.fromkeys(name for run in runs for name in _bond_gains(run)))
     ports = list(dict.fromkeys(port for run in runs for port in run.ports if port not in gains))
     pairs = list(zip(varied, results, strict=False))
-    rows = [_result_row(f"{n:03}", one, result, [*ports, *gains]) for n, (one, result) in enumerate(pairs, 1)]
+    rows = [
+        _result_row(f"{n + 1:03}", one, result, [*ports, *gains])
+        for n, (one, result) in zip(results.numbers, pairs, strict=True)
+    ]
     heads = ["run", *(varied[0] if varied else ()), *ports, *gains, "status"]
     for one, result in pairs:
         if isinstance(result, Exception):

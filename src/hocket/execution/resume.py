@@ -6,6 +6,7 @@ Out: the Run, its rows continued; or a new run that begins at the checkpoint
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -97,6 +98,33 @@ def resume(
     return execute(
         job, output, job.resumes.header["engine"], threads, None, progress, None, folder is not None
     )
+
+
+def run_from_checkpoint(
+    experiment: Experiment,
+    parameters: Mapping[str, Any],
+    source: Path | str,
+    *,
+    folder: Path | str | None = None,
+    overwrite: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    interrupted: threading.Event | None = None,
+) -> Run:
+    """Run an experiment from a checkpoint on, with other parameters: one of many, which share their past.
+
+    `source` is the checkpoint, or the folder of the run that has written it; the stop time is that of the
+    experiment.
+    """
+    found = _find(as_path(source))
+    job = _newest_fit(found, experiment, parameters, False, experiment.stop)
+    facts: dict[str, Any] = {path: _plain(value) for path, value in parameters.items()}
+    job = replace(job, facts={"parameters": facts} | origin_facts(experiment, folder is not None))
+    assert job.resumes is not None
+    output = RunFolder.create(folder, job.experiment.name or "run", overwrite)
+    output.add({"resumed": [float(job.resumes.time)]})
+    engine = job.resumes.header["engine"]
+    return execute(job, output, engine, threads, None, progress, interrupted, folder is not None)
 
 
 def experiment_of(source: Path | str) -> Experiment:

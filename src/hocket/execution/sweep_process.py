@@ -30,16 +30,21 @@ from typing import Any, BinaryIO
 import hocket._native as _native
 from hocket import errors
 from hocket.errors import Fault, HocketError, SimulatorError
+from hocket.execution.resume import run_from_checkpoint
 from hocket.execution.run import run_experiment
+from hocket.execution.session import Progress
 from hocket.files.experiments import vary_experiment
+from hocket.files.run_clearing import clear_unfinished
 from hocket.files.run_facts import read_facts
-from hocket.files.run_folder import mark_stopped
+from hocket.files.run_folder import Run, mark_stopped
 from hocket.model.experiment import Experiment
 from hocket.simulators.fmu.isolated import MALFORMED, describe_signal
 from hocket.simulators.fmu.log_messages import LOGGER
 
 GRACE = 1.0
 """Seconds that a run may take to end between two steps once it is asked to."""
+FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a process from outside: no simulator does that by a fault."""
 _LOOK = 0.05
 _LONGEST = 1 << 24
 """Bytes of a line that comes back."""
@@ -52,6 +57,49 @@ class RunTask:
     number: int
     parameters: Mapping[str, Any]
     folder: Path
+    overwrite: bool = False
+    """A run that is in the folder already is replaced: it did not come to its end."""
+
+
+class LostProcessError(SimulatorError):
+    """The process of a run was ended from outside: another one may make the run again."""
+
+
+def make_run(
+    experiment: Experiment,
+    options: Mapping[str, Any],
+    task: RunTask,
+    progress: Progress | None,
+    interrupted: threading.Event,
+) -> Run:
+    """Make one run of a sweep, in this process; `experiment` has not got the parameters yet."""
+    if "checkpoint" not in options:
+        varied = vary_experiment(experiment, task.parameters, f"parameters[{task.number}]")
+        return make_varied_run(varied, options, task, progress, interrupted)
+    return make_varied_run(experiment, options, task, progress, interrupted)
+
+
+def make_varied_run(
+    experiment: Experiment,
+    options: Mapping[str, Any],
+    task: RunTask,
+    progress: Progress | None,
+    interrupted: threading.Event,
+) -> Run:
+    """Make one run whose experiment has its parameters; at a checkpoint they are set there."""
+    if task.overwrite:
+        clear_unfinished(task.folder)
+    rest = dict(options)
+    checkpoint, overwrite = rest.pop("checkpoint", None), rest.pop("overwrite", False) or task.overwrite
+    kept: dict[str, Any] = {
+        "folder": task.folder,
+        "overwrite": overwrite,
+        "progress": progress,
+        "interrupted": interrupted,
+    }
+    if checkpoint is not None:
+        return run_from_checkpoint(experiment, task.parameters, checkpoint, **kept, **rest)
+    return run_experiment(experiment, task.parameters, **kept, **rest)
 
 
 def pack_experiment(experiment: Experiment, options: Mapping[str, Any]) -> bytes | None:
@@ -78,7 +126,7 @@ class SweepProcess:
     def run(self, task: RunTask, update: Callable[[float], None], interrupted: threading.Event) -> None:
         """Make a run in its folder, to the end or until it is interrupted; raises what went wrong."""
         process = self._process or self._start()
-        self._send(("run", task.number, dict(task.parameters), str(task.folder)))
+        self._send(("run", task.number, dict(task.parameters), str(task.folder), task.overwrite))
         ends = killed = None
         while True:
             line = self._read_line()
@@ -188,7 +236,8 @@ def _describe_end(task: RunTask, code: int) -> SimulatorError:
     words = str(facts.get("error") or "")
     how = describe_signal(-code) if code < 0 else f"exit code {code}"
     where = f"run {task.number + 1:03}"
-    return SimulatorError(f"its process ended: {words or how}", where)
+    kind = LostProcessError if -code in FROM_OUTSIDE and not words else SimulatorError
+    return kind(f"its process ended: {words or how}", where)
 
 
 def _decode_answer(line: bytes) -> tuple[str, Any]:
@@ -251,7 +300,7 @@ def serve(tasks: str, answers: str) -> None:
 class _Service:
     def __init__(self, source: BinaryIO, target: BinaryIO):
         self.source, self.target = source, target
-        self.tasks: queue.Queue[tuple[int, dict[str, Any], str] | None] = queue.Queue()
+        self.tasks: queue.Queue[tuple[int, dict[str, Any], str, bool] | None] = queue.Queue()
         self.stopping = threading.Event()
         self.experiment, self.options, level = pickle.loads(self._receive() or b"")
         LOGGER.setLevel(level)
@@ -283,25 +332,19 @@ class _Service:
     def tell(self, kind: str, **facts: Any) -> None:
         self.target.write(json.dumps({"kind": kind, **facts}).encode() + b"\n")
 
-    def _make_run(self, number: int, parameters: dict[str, Any], folder: str) -> None:
+    def _make_run(self, number: int, parameters: dict[str, Any], folder: str, overwrite: bool) -> None:
         with warnings.catch_warnings(record=True) as noticed:
             warnings.simplefilter("always")
             try:
-                experiment = vary_experiment(self.experiment, parameters, f"parameters[{number}]")
+                experiment = self.experiment
                 assert experiment.stop is not None
                 start, span = float(experiment.start), float(experiment.stop - experiment.start) or 1.0
 
                 def update(t: float, _stop: float) -> None:
                     self.tell("share", share=(t - start) / span)
 
-                run_experiment(
-                    experiment,
-                    parameters,
-                    folder=folder,
-                    progress=update,
-                    interrupted=self.stopping,
-                    **self.options,
-                )
+                task = RunTask(number, parameters, Path(folder), overwrite)
+                make_run(experiment, self.options, task, update, self.stopping)
             except Exception as error:
                 ended: dict[str, Any] = _encode_error(error)
             else:

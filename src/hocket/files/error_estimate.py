@@ -28,8 +28,8 @@ from hocket.files.plotting import (
     save_figure,
     set_axes_title,
 )
+from hocket.files.run_clearing import BANDS, TRUST
 from hocket.files.run_facts import checksum, parse_sealed, read_facts, seal
-from hocket.files.run_folder import BANDS, TRUST
 from hocket.model.protocols import Array
 from hocket.model.units import Share
 

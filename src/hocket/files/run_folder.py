@@ -33,7 +33,6 @@ from hocket.engine.recording import (
     CHECKSUMS,
     EVENT,
     MOVING,
-    RESCUED,
     SAMPLES,
     Checksums,
     Samples,
@@ -43,8 +42,8 @@ from hocket.engine.recording import (
 )
 from hocket.errors import FileError, ScenarioError, count, suggest_nearest
 from hocket.files.atomic_files import read_text, write_text
-from hocket.files.checkpoint import CHECKPOINT, NEXT, PREVIOUS
 from hocket.files.plotting import Series, draw_series
+from hocket.files.run_clearing import BANDS, PLAN, REPORT, SCENARIO, TRUST, clear_folder
 from hocket.files.run_facts import (
     FACTS,
     FORMAT,
@@ -70,8 +69,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-SCENARIO, PLAN, REPORT = "scenario.toml", "plan.txt", "report.html"
-TRUST, BANDS = "trust.json", "trust.arrow"
 LONG = 1.0
 """Seconds of real time from which on a run is worth waiting for the disk at its end."""
 
@@ -435,7 +432,7 @@ class RunFolder:
                 raise FileError(f"`{folder.name}` is a file", where=str(folder), expected=expected)
             folder.mkdir(parents=True, exist_ok=True)
             if any(folder.iterdir()):
-                _clear_folder(folder, overwrite)
+                clear_folder(folder, overwrite)
         except OSError as error:
             raise write_error(folder, error) from error
         return RunFolder(folder, name)
@@ -499,7 +496,7 @@ class RunFolder:
     def crash_facts(self) -> tuple[str, str]:
         """Return the run.json of a crash: the text before and after the words of its error."""
         facts = self._facts | {"status": "crashed", "error": _WORDS}
-        before, after = seal(facts, _plain_number, None).encode("utf-8", "replace").decode().split(_WORDS)
+        before, after = seal(facts, _plain_number, None).split(_WORDS)
         return before, after
 
     def _save(self, sync: bool = False) -> None:
@@ -545,39 +542,11 @@ def _remove_folder(path: Path, owner: int) -> None:
     if os.getpid() == owner:
         try:
             for folder in (path / SAMPLES, path):  # as it was written, in a fifth of the time of rmtree
-                for entry in list(os.scandir(folder)):
+                for entry in list(os.scandir(folder)):  # one that is left half way stays open
                     os.unlink(entry)
                 os.rmdir(folder)
         except OSError:
             shutil.rmtree(path, ignore_errors=True)
-
-
-def _clear_folder(folder: Path, overwrite: bool) -> None:
-    """Delete the run in a folder, and only that."""
-    if not _is_run(folder):
-        expected = "a new folder, an empty one, or one that holds a run"
-        raise FileError(f"`{folder.name}` has other files in it", where=str(folder), expected=expected)
-    if not overwrite:
-        hint = "choose another folder, or replace that run with overwrite=True"
-        raise FileError(f"`{folder.name}` holds a run already", where=str(folder), hint=hint)
-    samples = folder / SAMPLES
-    for suffix in (".arrow", RESCUED):
-        for path in samples.glob(f"[0-9][0-9][0-9]*-*{suffix}"):
-            path.unlink()
-    (samples / CHECKSUMS).unlink(missing_ok=True)
-    if samples.is_dir() and not any(samples.iterdir()):
-        samples.rmdir()
-    # run.json goes last: should this be interrupted, the folder is still known as a run.
-    for name in (REPORT, TRUST, BANDS, CHECKPOINT, PREVIOUS, NEXT, SCENARIO, PLAN, FACTS):
-        (folder / name).unlink(missing_ok=True)
-
-
-def _is_run(folder: Path) -> bool:
-    """Return whether a folder holds a run, be it damaged."""
-    try:
-        return read_facts(folder) is not None
-    except FileError:
-        return True
 
 
 def _plain_number(value: Any) -> Any:

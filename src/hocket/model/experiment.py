@@ -27,6 +27,7 @@ from hocket.model.composite import Composite
 
 if TYPE_CHECKING:
     from hocket.model.distributions import Distribution
+    from hocket.model.execution_time import ExecutionTime
     from hocket.model.validity import ValidRange
 
 
@@ -56,6 +57,8 @@ class Experiment:
     """What `hocket study` varies, by path; texts such as "normal(20, 2)" are parsed."""
     valid: Mapping[str, ValidRange] = field(default_factory=dict, hash=False)
     """Where recorded ports may be believed, by path; texts such as "0 < p < 10 bar" are parsed."""
+    wcet: Mapping[str, ExecutionTime] = field(default_factory=dict, hash=False)
+    """How long a step of a simulator takes at the most, by path; texts such as "2 ms" are parsed."""
     origin: str = ""
     """The date that is time 0, for frames and spans of time; empty: there is none."""
     original: str = ""
@@ -88,6 +91,10 @@ class Experiment:
             from hocket.model.validity import as_ranges
 
             set_fields(self, valid=as_ranges(self.valid, "valid"))
+        if not isinstance(self.wcet, Mapping) or self.wcet:
+            from hocket.model.execution_time import as_execution_times
+
+            set_fields(self, wcet=as_execution_times(self.wcet, "wcet"))
         expect_texts(name=self.name, original=self.original)
         if not is_blank(self.origin):
             from hocket.model.calendar import format_moment, parse_moment  # here: few files need it

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
 
+import numpy as np
+
 from hocket.model.arguments import expect, is_number, is_whole, set_fields
 
 Values = list[float]
@@ -161,11 +163,12 @@ class Newton(Accelerator):
     predicts = True
 
     def __post_init__(self) -> None:
-        expect(
-            is_number(self.falls) and 0.0 < self.falls < 1.0, "falls", self.falls, "a number between 0 and 1"
-        )
+        fits = is_number(self.falls) and 0.0 < self.falls < 1.0
+        expect(fits, "falls", self.falls, "a number between 0 and 1")
         if self.jacobian is None:
             return
+        if isinstance(self.jacobian, np.ndarray):
+            set_fields(self, jacobian=self.jacobian.tolist())
         listed = isinstance(self.jacobian, Sequence) and all(
             isinstance(row, Sequence) and not isinstance(row, str) and len(row) == len(self.jacobian)
             for row in self.jacobian

@@ -22,7 +22,8 @@ from hocket.analysis.run_measures import Reconciliation, run_measures
 from hocket.errors import HocketError, count
 from hocket.files.atomic_files import write_text
 from hocket.files.error_estimate import ErrorEstimate, read_estimate
-from hocket.files.run_folder import REPORT, Run
+from hocket.files.run_clearing import REPORT
+from hocket.files.run_folder import Run
 from hocket.files.toml import loads
 from hocket.model.code_loading import no_code
 from hocket.model.experiment import Experiment

@@ -306,6 +306,14 @@ class _ObjectSimulator:
         self.close: Callable[[], None] = made.close if provides(made, ClosableObject) else lambda: None
         self._step: Callable[[float, float, Array], float | None] = made.step
         hand_on(made, self, _OFFERS)
+        if provides(made, RollbackSimulator):
+            self._keep_states(made)
+
+    def _keep_states(self, made: RollbackSimulator) -> None:
+        """Let no saved state change with the object: `save()` may return the very array that it works on."""
+        own_save, own_restore = made.save, made.restore
+        self.save: Callable[[], Any] = lambda: _detach(own_save())
+        self.restore: Callable[[Any], None] = lambda state: own_restore(_detach(state))
 
     def step(self, t: float, h: float, u: Array) -> float:
         reached = self._step(t, h, u)
@@ -330,6 +338,16 @@ class _ObjectSimulator:
             raise ValueError(f"commit() returned {again!r:.60}, expected {expected}")
 
         self.react, self.commit = react, commit
+
+
+def _detach(state: Any) -> Any:
+    """Return a state that nothing else changes: containers are copied, where they can be."""
+    if not isinstance(state, (list, dict, set, bytearray, tuple, np.ndarray)):
+        return state
+    try:
+        return copy.deepcopy(state)
+    except Exception:  # something in it cannot be copied: then it is the class's own to keep
+        return state
 
 
 def _is_flag(value: Any) -> bool:

@@ -92,6 +92,6 @@ def test_a_worker_that_is_killed_loses_nothing(cluster, alone, tmp_path):
 
 
 def test_an_address_where_nobody_answers_is_told(monkeypatch):
-    monkeypatch.setattr("hocket.search.tune.evaluation_pool.WAIT", "1s")
+    monkeypatch.setattr("hocket.execution.dask_cluster.WAIT", "1s")
     with pytest.raises(ScenarioError, match="no Dask scheduler answers"):
         tune(TWO, OVER, ["rho"], dask="tcp://127.0.0.1:9")

@@ -152,12 +152,22 @@ def test_messages_are_those_between_hosts():
     flat = three_masses(2, "100 ms")
     with pytest.raises(ScenarioError, match="no messages"):
         tune(flat, {"step": "0.1, 0.2"}, ["messages"])
-    from hocket.model.hosts import Hosts
+    from hocket.model.hosts import Hosts, Link
 
     hosts = Hosts({"here": ["first"], "there": ["second", "third"]})
     spread = flat.with_scenario(flat.scenario.with_changes(hosts=hosts))
     made = tune(spread, {"step": "0.1, 0.2"}, ["messages", "step"])
     assert dict(zip(made.points, made.numbers, strict=True))[0,][0] == pytest.approx(20.0), "one each way"
+    link = Link("2 ms", bandwidth=1e4, header=40)
+    hosts = Hosts({"here": ["first"], "there": ["second", "third"]}, link)
+    spread = flat.with_scenario(flat.scenario.with_changes(hosts=hosts))
+    made = tune(spread, {"step": "0.1, 0.2"}, ["bytes", "latency"], limits={"messages": 15.0})
+    found = dict(zip(made.points, made.numbers, strict=True))
+    # ten exchanges a second: a force one way, place and speed the other, 8 bytes each behind 40
+    rate = 10 * (40 + 8 + 40 + 16)
+    assert found[0,][:2] == pytest.approx((rate, 20 * 2e-3 + rate / 1e4))
+    assert found[1,][:2] == pytest.approx((rate / 2, 10 * 2e-3 + rate / 2e4))
+    assert [made.points[index] for index in made.front] == [(1,)], "20 messages a second are over the limit"
 
 
 def test_functions_of_ones_own(tmp_path):

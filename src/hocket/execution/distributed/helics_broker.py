@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hocket.errors import HostError
-from hocket.execution.distributed.helics_library import OPTIONS, load_helics
 from hocket.execution.distributed.processes import end_process, live_while_wanted, start_process
 from hocket.execution.distributed.processes import watch_standard_input as watch
+from hocket.simulators.helics_library import OPTIONS, load_helics
 
 START = 20.0
 """Seconds that a broker may take to begin."""

@@ -20,9 +20,10 @@ from hocket.engine.recording import ArrowRecorder
 from hocket.errors import HocketError, HostError, ScenarioError
 from hocket.execution.distributed.gather import gather_facts, gather_rows, open_parts
 from hocket.execution.distributed.helics_broker import Broker, local_broker
+from hocket.execution.distributed.helics_leader import broker_at, collect
 from hocket.execution.distributed.host_process import HostProcess
 from hocket.execution.distributed.in_process import Exchanges
-from hocket.execution.distributed.one_host import HOSTS, host_names, run_host, whole_job
+from hocket.execution.distributed.one_host import HOSTS, host_names, identity_card, run_host, whole_job
 from hocket.execution.distributed.processes import GRACE
 from hocket.execution.distributed.shared_memory import prepare_folder
 from hocket.execution.run import experiment_to_run, json_value, origin_facts
@@ -54,6 +55,7 @@ def run_distributed(
     stop: Duration | None = None,
     *,
     means: Means = "processes",
+    broker: str = "",
     start: Duration | None = None,
     every: Duration | Literal["micro"] | None = None,
     parameters: Mapping[str, Any] | None = None,
@@ -65,12 +67,14 @@ def run_distributed(
     progress: Progress | None = None,
     interrupted: threading.Event | None = None,
 ) -> Run:
-    """Run a scenario on its hosts, all on this machine, and return the run: the same numbers as `hocket.run`.
+    """Run a scenario on its hosts and return the run: the same numbers as `hocket.run`.
 
-    `means` is what joins the hosts: "processes" that share memory, "threads" of this process, which need no
-    scenario that can be written as a file, or "helics". `patience` is how many seconds a host waits for
-    another before that is an error. The folder of the run has one for each host inside, `hosts/NAME`, with
-    the rows that this host kept. The other arguments are those of `hocket.run`.
+    `means` is what joins the hosts, all on this machine: "processes" that share memory, "threads" of this
+    process, which need no scenario that can be written as a file, or "helics". With a `broker`
+    ("tcp://10.0.0.1:23404") no host is begun here: they come to it from where they are (`hocket host`), and
+    what they have kept is collected. `patience` is how many seconds a host waits for another before that is
+    an error. The folder of the run has one for each host inside, `hosts/NAME`, with the rows that this host
+    kept. The other arguments are those of `hocket.run`.
     """
     given = {} if parameters is None else parameters
     meant = experiment_to_run(what, start=start, stop=stop, every=every)
@@ -83,7 +87,7 @@ def run_distributed(
     record = None if record is None else as_texts(record, "record", "names of ports, or patterns")
     job = whole_job(experiment, record, ledger)
     names = host_names(job.design)
-    text = "" if means == "threads" else _scenario_text(experiment)
+    text = "" if means == "threads" or broker else _scenario_text(experiment)
     output = RunFolder.create(folder, experiment.name, overwrite)
     output.add(origin_facts(experiment, folder is not None))
     output.add({"parameters": {path: json_value(value) for path, value in given.items()}} if given else {})
@@ -105,7 +109,9 @@ def run_distributed(
     outcomes: dict[str, Outcome]
     try:
         with asked as stopping:
-            if means == "threads":
+            if broker:
+                outcomes = _collect_hosts(job, broker, folders, patience, stopping)
+            elif means == "threads":
                 outcomes = _run_threads(job, folders, patience, progress, stopping)
             else:
                 task = {"record": record, "ledger": ledger, "patience": patience}
@@ -171,6 +177,14 @@ def _run_threads(
         if progress is not None:
             progress(min(times.values()), job.stop)
     return outcomes
+
+
+def _collect_hosts(
+    job: Job, broker: str, folders: Mapping[str, Path], patience: float, stopping: threading.Event
+) -> dict[str, Outcome]:
+    """Wait for hosts at a broker, which is begun where there is none, and collect what they have kept."""
+    with broker_at(broker, len(folders)):
+        return collect(broker, folders, identity_card(job, "(leader)"), patience, stopping, lambda _: None)
 
 
 def _run_processes(

@@ -103,6 +103,7 @@ def identity_card(job: Job, host: str) -> dict[str, Any]:
         "hocket": own_version(),
         "plan": plan_hash(job.design),
         "values": _values_hash(job.experiment),
+        "tables": {choice.table.name: list(choice.table.columns) for choice in job.choices},
         "run": f"{start} to {stop}",
         "hosts": {name: list(models) for name, models in hosts_of(job.design).models.items()},
     }
@@ -114,6 +115,7 @@ _MEANINGS = {
     "run": "another start or stop: {0} s here, {1} s there",
     "plan": "other simulators, ports, connections, steps or another algorithm",
     "values": "other values of parameters, start values or options",
+    "tables": "other ports to record",
 }
 """What it means that two cards differ, in the order in which it is looked for."""
 
@@ -156,7 +158,7 @@ def run_host(
     progress: Callable[[float, int], None] | None = None,
     interrupted: Event | None = None,
 ) -> Run:
-    """Do the part of one host and return its run; the others are told how it ended.
+    """Do the part of one host and return its run; the others are told how it ended, and so is a leader.
 
     `progress` is called with the time reached and the number of the exchange.
     """

@@ -31,6 +31,7 @@ from hocket.model.arguments import as_path, expect, expect_texts
 from hocket.model.clock import Duration
 from hocket.model.experiment import Experiment
 from hocket.model.scenario import Connections
+from hocket.planning.prepare import without_constraints
 
 PLAN = "resources/plan.hocket"
 LIBRARY = "libhocket.so"
@@ -80,7 +81,7 @@ def write_fmu(
 ) -> Path:
     """Write an experiment as an FMU."""
     library = find_library()
-    composite = experiment.composite
+    composite = without_constraints(experiment.composite)  # inputs that equations determine are not open
     experiment = replace(experiment, composite=composite.with_scenario(with_open_inputs(composite.scenario)))
     folder = _platform_folder(fmi)
     default_stop = experiment.stop

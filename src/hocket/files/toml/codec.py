@@ -430,11 +430,12 @@ def _build_experiment(
     tune: Tuning = Tuning(),  # noqa: B008 - it is frozen
     uncertain: Mapping[str, Any] = MappingProxyType({}),
     valid: Mapping[str, Any] = MappingProxyType({}),
+    wcet: Mapping[str, Any] = MappingProxyType({}),
     original: str = "",
     **level: Any,
 ) -> Experiment:
     """A co-simulation, to be run by hocket run."""
-    kept: dict[str, Any] = {"name": name, "tune": tune, "uncertain": uncertain, "valid": valid}
+    kept: dict[str, Any] = {"name": name, "tune": tune, "uncertain": uncertain, "valid": valid, "wcet": wcet}
     return Experiment(_build_level(**level), original=original, **kept, **(run or {}))
 
 
@@ -481,6 +482,12 @@ FILE: TableKind = TableKind(
             "valid",
             _named_tables("VALID"),
             'where recorded ports may be believed, by path: "pipe.p" = "0 < p < 10 bar"',
+            default={},
+        ),
+        Field(
+            "wcet",
+            _named_tables("WCET"),
+            'how long a step of a simulator takes at the most, by path: plant = "2 ms"',
             default={},
         ),
         Field("original", TEXT, "of a compiled scenario: the text it was made from", default=""),

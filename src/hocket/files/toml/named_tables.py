@@ -29,6 +29,7 @@ from hocket.model.bonds import AgreedPower, Balance, Bond, named_bonds
 from hocket.model.constraints import Constraint, LawName, named_constraints
 from hocket.model.crossings import Crossing, Direction, named_crossings
 from hocket.model.distributions import Distribution
+from hocket.model.execution_time import ExecutionTime
 from hocket.model.experiment import Tuning
 from hocket.model.hosts import RESERVED, Hosts, Link
 from hocket.model.scenario import Insertion
@@ -281,3 +282,4 @@ class PathTextsForm:
 
 UNCERTAIN = PathTextsForm(Distribution.parse, 'a table of distributions: "spring.k" = "normal(20, 2)"')
 VALID = PathTextsForm(ValidRange.parse, 'a table of ranges: "pipe.p" = "0 < p < 10 bar"')
+WCET = PathTextsForm(ExecutionTime.parse, 'a table of durations: plant = "2 ms"')

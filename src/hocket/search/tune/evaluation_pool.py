@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
 from hocket.errors import FileError, ScenarioError
+from hocket.execution.dask_cluster import DaskCluster
 from hocket.files import toml
 from hocket.files.run_facts import CHECKSUM, checksum
 from hocket.model.code_loading import is_code_refused, no_code
@@ -30,34 +31,13 @@ from hocket.search.tune.space import Point
 
 RETRIES = 3
 """Times that a chunk is tried again whose worker died."""
-WAIT = "10s"
 
 Chunk: TypeAlias = Sequence[Point]
 Judged: TypeAlias = list[Numbers] | None
 
 
-class DaskCluster:
-    """A client of a cluster."""
-
-    def __init__(self, address: str):
-        try:
-            from dask.distributed import Client
-        except ImportError:
-            what, hint = "Dask is not installed", "pip install 'hocket[dask]'"
-            raise ScenarioError(what, "--dask", "the package `distributed`", hint) from None
-        make: Any = Client
-        try:
-            self.client: Any = make(address, timeout=WAIT)
-        except (OSError, ValueError, TypeError) as error:
-            what = f"no Dask scheduler answers at `{address}`: {error}"
-            expected = "an address such as tcp://127.0.0.1:8786"
-            raise ScenarioError(what, "--dask", expected, "dask scheduler, and dask worker ADDRESS") from None
-        self.address = address
-
-    @property
-    def size(self) -> int:
-        """How many chunks are judged at a time; at least one, for workers may still come."""
-        return max(1, sum(int(count) for count in self.client.nthreads().values()))
+class JudgingCluster(DaskCluster):
+    """A cluster whose workers judge couplings."""
 
     def judge_chunks(self, packed: bytes, chunks: Sequence[Chunk]) -> Iterator[tuple[Chunk, Judged]]:
         """Yield chunks with their numbers, as they come."""
@@ -224,7 +204,7 @@ class Workers:
             what = "the scenario cannot be sent to other processes: it holds what has no name there"
             hint = "what it is made of in a file of its own, or one worker"
             raise ScenarioError(what, "workers", "models that can be pickled", hint)
-        self.packed, self.cluster = packed, DaskCluster(dask) if dask else None
+        self.packed, self.cluster = packed, JudgingCluster(dask) if dask else None
         self._pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> Workers:
@@ -233,7 +213,7 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         self._stop()
         if self.cluster:
-            self.cluster.client.close()
+            self.cluster.close()
 
     def judge(self, points: Sequence[Point], done: Done) -> None:
         """Judge points, and call `done` with each chunk of them that is ready."""

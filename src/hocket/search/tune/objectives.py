@@ -29,7 +29,7 @@ from hocket.model.composite import Composite, traits_of
 from hocket.model.extrapolators import Hold, Nepce
 from hocket.model.ports import matches
 from hocket.model.protocols import Array, Model
-from hocket.planning.cost import Work
+from hocket.planning.cost import Cost, Work
 from hocket.planning.parameters import leaves, scale_steps
 from hocket.planning.planner import plan_tree
 from hocket.search.case import Case
@@ -221,12 +221,21 @@ def _seconds_of(times: Mapping[str, float], path: str) -> float:
     return times[max(own, key=len)] if own else sum(times.values()) / len(times)
 
 
-def _messages(case: Case) -> float:
-    cost = case.cost
-    if not cost.links:
+def _distributed_cost(case: Case) -> Cost:
+    if not case.cost.links:
         what = "all simulators are on one host, and there are no messages"
         raise ScenarioError(what, "objectives", "exchanges, or `hosts` in the scenario")
+    return case.cost
+
+
+def _messages(case: Case) -> float:
+    cost = _distributed_cost(case)
     return sum(each.each.messages for each in cost.links) / float(cost.hosts_step)
+
+
+def _bytes(case: Case) -> float:
+    cost = _distributed_cost(case)
+    return sum(each.bytes(each.each) for each in cost.links) / float(cost.hosts_step)
 
 
 def _relative_work(case: Case) -> float:
@@ -266,6 +275,8 @@ MEASURES = {
     "steps": Measure("simulator steps per second", lambda case: case.work.steps, rotates=True),
     "time": Measure("seconds of simulator steps per second", _seconds, rotates=True),
     "messages": Measure("messages between hosts per second", _messages),
+    "bytes": Measure("bytes between hosts per second", _bytes),
+    "latency": Measure("seconds on links per second", lambda case: _distributed_cost(case).link_time),
     "step": Measure("outermost step [s]", lambda case: float(case.composite.step), larger=True, rotates=True),
     "measured": Measure(
         "difference to half the steps, in a run",
