@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from importlib.util import find_spec
 from inspect import Parameter, signature
 from pathlib import Path
 
 import pytest
 
 import hocket as hk
-from fuzz.further_calls import further_calls
 from fuzz.wrong_calls import GoodCall, good_calls, wrong_calls
 
 
 @pytest.fixture(scope="module")
 def calls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, GoodCall]:
-    folder = tmp_path_factory.mktemp("calls")
-    return good_calls(folder) | further_calls(folder)
+    return good_calls(tmp_path_factory.mktemp("calls"))
 
 
 def test_the_calls_are_good_before_one_argument_is_replaced(calls: dict[str, GoodCall]) -> None:
@@ -25,21 +22,8 @@ def test_the_calls_are_good_before_one_argument_is_replaced(calls: dict[str, Goo
         good.use(good.call(**good.arguments))
 
 
-APART = {
-    "Atomic",
-    "Hold",
-    "ConvergenceError",
-    "HocketError",
-    "HostError",
-    "ScenarioError",
-    "SimulatorError",
-    "Any",
-}
-APART |= {
-    name for name, package in (("gym", "gymnasium"), ("linearize", "control")) if find_spec(package) is None
-}
-"""What takes nothing, errors, which hocket makes itself, and what needs packages that are not here."""
-APART.add("Waveform")  # not tried yet: with some wrong numbers it did not end in five minutes
+APART = {"Atomic", "Hold", "ConvergenceError", "HocketError", "ScenarioError", "SimulatorError", "Any"}
+"""What takes nothing, and errors, which hocket makes itself."""
 INSIDE = {("Run", "keep"), ("error_budget", "watch")}
 
 

@@ -328,7 +328,6 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "unit": "W",
                 "reverse": False,
                 "balance": None,
-                "power": "product",
                 "eps": 0.05,
                 "power": "product",
             },

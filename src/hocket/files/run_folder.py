@@ -496,7 +496,7 @@ class RunFolder:
     def crash_facts(self) -> tuple[str, str]:
         """Return the run.json of a crash: the text before and after the words of its error."""
         facts = self._facts | {"status": "crashed", "error": _WORDS}
-        before, after = seal(facts, _plain_number, None).split(_WORDS)
+        before, after = seal(facts, _plain_number, None).encode("utf-8", "replace").decode().split(_WORDS)
         return before, after
 
     def _save(self, sync: bool = False) -> None:
