@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import expm
 
 from hocket import Composite, Connection, Function, Gain, Port, Scenario, StateSpace, Sum
-from hocket.analysis.exact_solution import _check_singular_loops, exact_places, exact_solution, orbit
+from hocket.analysis.exact_solution import check_singular_loops, exact_places, exact_solution, orbit
 from hocket.analysis.linear_models import IdentifiedModel, Tangent
 from hocket.analysis.linear_reading import list_places, read_linear
 from hocket.errors import ConvergenceError, ScenarioError
@@ -236,8 +236,8 @@ def test_an_input_of_the_whole_stays_at_its_start(start):
 def test_a_loop_of_gains_with_a_product_of_one_has_no_solution():
     ports = ("a.y", "b.y", "c.y")
     with pytest.raises(ConvergenceError) as caught:
-        _check_singular_loops(np.array([[0.0, 2.0, 0.0], [0.5, 0.0, 0.0], [1e6, 0.0, 0.0]]), ports)
+        check_singular_loops(np.array([[0.0, 2.0, 0.0], [0.5, 0.0, 0.0], [1e6, 0.0, 0.0]]), ports)
     (fault,) = caught.value.faults
     assert fault.where == "a.y -> b.y -> a.y at t = 0.0 s"
     for product in (0.99, 1.01, -1.0, 4.0):
-        _check_singular_loops(np.array([[0.0, 2.0, 0.0], [product / 2.0, 0.0, 0.0], [0.0, 1.0, 0.0]]), ports)
+        check_singular_loops(np.array([[0.0, 2.0, 0.0], [product / 2.0, 0.0, 0.0], [0.0, 1.0, 0.0]]), ports)

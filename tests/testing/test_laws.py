@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count
+from types import SimpleNamespace
 from typing import Protocol
 
 import numpy as np
@@ -170,18 +171,18 @@ class Forgets(HalfRestless):
 
 
 class Aliased(Lag):
-    """save() hands out the live state."""
+    """save() hands out the live state: an object of a class, which nobody copies."""
 
     def start(self, t):
-        self.state = [1.0]
+        self.state = SimpleNamespace(x=1.0)
 
     @property
     def x(self):
-        return self.state[0]
+        return self.state.x
 
     @x.setter
     def x(self, value):
-        self.state[0] = value
+        self.state.x = value
 
     def save(self):
         return self.state
@@ -192,10 +193,10 @@ class Aliased(Lag):
 
 class RestoresOnce(Lag):
     def save(self):
-        return [self.x]
+        return iter([self.x])
 
     def restore(self, state):
-        self.x = state.pop() if state else 0.0
+        self.x = next(state, 0.0)
 
 
 class Leaks(Lag):
