@@ -208,7 +208,7 @@ def more_rows(run: Run) -> str:
 def _read_or_estimate(run: Run, quick: bool, again: bool, quiet: bool) -> tuple[ErrorEstimate, bool]:
     """Return the estimate, and whether it was in the folder already."""
     from hocket.analysis.reconciliation import add_prediction
-    from hocket.analysis.run_error import estimate_run_error, experiment_of, truncate_experiment
+    from hocket.analysis.run_error import PARTS, estimate_run_error, experiment_of, truncate_experiment
 
     kept = None
     try:
@@ -218,7 +218,7 @@ def _read_or_estimate(run: Run, quick: bool, again: bool, quiet: bool) -> tuple[
     if kept and not again and (quick or kept.method == "Richardson"):
         return kept, True
     found = estimate_run_error(run, quick, announce_reruns(quiet))
-    if not quick and found.ports and found.method == "Richardson":
+    if found.runs == len(PARTS) and found.ports and found.method == "Richardson":  # Ctrl-C ends all of it
         found = add_prediction(found, truncate_experiment(experiment_of(run), run))
     if kept is None or found.runs >= kept.runs:
         try:
