@@ -186,6 +186,11 @@ def test_a_dask_cluster_makes_the_same_whoever_is_killed(tmp_path: Path) -> None
         assert finals(runs) == finals(alone)
         for run, one in zip(runs, alone, strict=True):
             assert run["b.y"].values.tobytes() == one["b.y"].values.tobytes()
+        drawn, here = (
+            hk.study(lags(), {"a.A[1,1]": "normal(-1, 0.1)"}, 2, runs=6, estimate=False, dask=dask)
+            for dask in (made.scheduler_address, None)
+        )
+        assert finals(drawn.runs) == finals(here.runs)
         with pytest.raises(hk.ScenarioError, match="cannot be sent"):
             hk.sweep(
                 hk.Composite(hk.Scenario({"f": hk.Function(lambda t: t, outputs=["y"])}, {}), 1),

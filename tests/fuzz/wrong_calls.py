@@ -602,6 +602,7 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "folder": None,
                 "workers": 1,
                 "processes": None,
+                "dask": None,
                 "progress": None,
                 "watch": None,
             },

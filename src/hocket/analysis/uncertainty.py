@@ -278,6 +278,7 @@ def study(
     folder: Path | str | None = None,
     workers: int | None = None,
     processes: bool | None = None,
+    dask: str | None = None,
     progress: Progress | None = None,
     watch: Watch | None = None,
     **options: Any,
@@ -288,13 +289,14 @@ def study(
     bands, "sobol" and "chaos" (polynomials fitted to the runs) sensitivity indices of the `quantity` of each
     port as well. With `estimate` the global error of the coupling is estimated on the nominal run, all
     parameters at their medians, so that both uncertainties stand side by side. `folder` keeps the runs: a
-    study that was stopped goes on there when it is called again with the same arguments. Further `options`
-    are those of `hocket.run`.
+    study that was stopped goes on there when it is called again with the same arguments. `dask` is the
+    address of a Dask scheduler, whose workers make the runs. Further `options` are those of `hocket.run`.
     """
     _check_study_arguments(method, runs, seed, quantity, workers)
     expect_flags(estimate=estimate)
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: runs done, of all")
+    expect(dask is None or isinstance(dask, str), "dask", dask, 'an address such as "tcp://host:8786"')
     of_experiment = {name: options.pop(name) for name in OF_EXPERIMENT if name in options}
     experiment = experiment_to_run(what, stop=stop, **of_experiment)
     given = experiment.uncertain if uncertain is None else uncertain
@@ -315,7 +317,7 @@ def study(
     variants = Variants(experiment, list(design.parameters()), done, kept, again=True)
     check_variants(variants)
     shown = notebook_progress("runs") if progress is None else progress
-    results = run_variants(variants, workers, processes, shown, dict(options))
+    results = run_variants(variants, workers, processes, shown, dict(options), dask)
     error = estimate_error(middle, nominal, watch=watch) if estimate else None
     radii = _spectral_radii(experiment, design) if len(results) == len(design.probabilities) else None
     ports = _find_spreads(design, nominal, results, error, quantity)

@@ -42,6 +42,7 @@ def study(
     ] = True,
     folder: Annotated[Path | None, option("DIR", "Keep the runs here; called again, it goes on.")] = None,
     workers: Annotated[int | None, option("N", "Runs at a time, if not one per processor.", min=1)] = None,
+    dask: Annotated[str | None, option("ADDRESS", "The address of a Dask scheduler: tcp://...")] = None,
     plot: Annotated[Path | None, option("PNG", "Draw the bands, with the error of the coupling.")] = None,
     as_json: options.Json = None,
     everything: options.AllRows = False,
@@ -87,6 +88,7 @@ def study(
             estimate=estimate,
             folder=folder,
             workers=workers,
+            dask=dask,
             progress=progress,
         )
     runs.present_measures(
