@@ -22,7 +22,16 @@ def test_the_calls_are_good_before_one_argument_is_replaced(calls: dict[str, Goo
         good.use(good.call(**good.arguments))
 
 
-APART = {"Atomic", "Hold", "ConvergenceError", "HocketError", "ScenarioError", "SimulatorError", "Any"}
+APART = {
+    "Atomic",
+    "Hold",
+    "ConvergenceError",
+    "HocketError",
+    "HostError",
+    "ScenarioError",
+    "SimulatorError",
+    "Any",
+}
 """What takes nothing, and errors, which hocket makes itself."""
 INSIDE = {("Run", "keep"), ("error_budget", "watch")}
 

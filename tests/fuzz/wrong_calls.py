@@ -515,6 +515,42 @@ def good_calls(folder: Path) -> dict[str, GoodCall]:
                 "progress": None,
             },
         ),
+        "run_distributed": GoodCall(
+            hk.run_distributed,
+            {
+                "what": hk.Composite(_pair(hosts={"one": ["a"], "two": ["b"]}), "10 ms"),
+                "stop": "20 ms",
+                "means": "threads",
+                "broker": "",
+                "start": 0,
+                "every": None,
+                "parameters": {},
+                "record": None,
+                "ledger": False,
+                "folder": folder / "distributed",
+                "overwrite": True,
+                "patience": 20.0,
+                "progress": None,
+                "interrupted": None,
+            },
+        ),
+        "export": GoodCall(
+            hk.export,
+            {
+                "what": hk.Composite(
+                    hk.Scenario({"a": FREE_LAG, "b": LAG}, {"b.u": "a.y", "a.u": "b.y"}), "10 ms"
+                ),
+                "file": folder / "coupled.fmu",
+                "fmi": "2.0",
+                "connections": (),
+                "start": 0,
+                "stop": "100 ms",
+                "step": "10 ms",
+                "parameters": {},
+                "record": None,
+                "name": "",
+            },
+        ),
         "resume": GoodCall(
             hk.resume,
             {

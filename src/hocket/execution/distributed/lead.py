@@ -80,6 +80,7 @@ def run_distributed(
     meant = experiment_to_run(what, start=start, stop=stop, every=every)
     experiment = vary_experiment(meant, given)
     expect(is_one_of(means, get_args(Means)), "distributed", means, '"threads", "processes" or "helics"')
+    expect(isinstance(broker, str), "broker", broker, 'an address such as "tcp://10.0.0.1:23404"')
     expect(is_positive(patience), "patience", patience, "seconds, above 0")
     expect_folder(folder)
     expect_call("progress", progress, "two numbers: the time reached, the stop")
