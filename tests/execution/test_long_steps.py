@@ -179,7 +179,8 @@ def test_micro_steps_of_one_simulator_are_a_long_step_too():
     run = hk.run(level, stop=HOURS, every="micro", progress=look)
     assert run.status == "stopped"
     kept = rows(run, "lag@micro")
-    np.testing.assert_allclose(kept[:, 1], np.exp(-kept[:, 0]), rtol=1e-9)
+    first = kept[:1_000_000]  # in each step rounding adds up to 1e-16, and a fast machine makes many more
+    np.testing.assert_allclose(first[:, 1], np.exp(-first[:, 0]), rtol=1e-9)
     assert len(kept) > 1000
 
 
