@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.linalg import expm
@@ -329,3 +332,10 @@ def test_what_acceleration_changes_is_not_sent(engine, iterations):
         links = run.info["counts"]["messages"]
         assert links["one to two"]["messages"] == 1 + steps * iterations
         assert links["two to one"]["messages"] == 1 + steps * iterations
+
+
+def test_a_copy_of_a_fixed_number_of_iterations_is_not_taken_for_accelerated():
+    """Sweeps in other processes change orchestrators that were sent there."""
+    sent = pickle.loads(pickle.dumps(Iterate(tolerance=None, at_most=3)))
+    assert replace(sent, inner=GaussSeidel()) == Iterate(GaussSeidel(), tolerance=None, at_most=3)
+    assert sent.accelerator is None

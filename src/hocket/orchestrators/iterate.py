@@ -78,6 +78,8 @@ class Iterate(WrappingOrchestrator):
             faults += self._fixed_faults(led)
         if faults:
             raise ScenarioError(faults)
+        if self.tolerance is None and led is DEFAULT:
+            led = None  # plain: what it is must not hang on which object it was, or copies would be refused
         ends = None if self.tolerance is None else float(self.tolerance)
         set_fields(self, accelerate=led, tolerance=ends)
 
